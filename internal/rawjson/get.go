@@ -1,0 +1,80 @@
+package rawjson
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// Get returns the raw value of the last member of the object b whose decoded
+// name is key, aliasing b. ok is false when there is none and when b is not
+// exactly one object.
+func Get(b []byte, key string) (value []byte, ok bool) {
+	_, msg := eachMember(b, func(m Member) bool {
+		if KeyIs(m.Key, key) {
+			value = m.Value
+		}
+		return true
+	})
+	if msg != "" {
+		return nil, false
+	}
+	return value, value != nil
+}
+
+// GetString is Get for a string value, decoded as Unquote does.
+func GetString(b []byte, key string) (string, bool) {
+	v, ok := Get(b, key)
+	if !ok || v[0] != '"' {
+		return "", false
+	}
+	return string(decode(nil, v)), true
+}
+
+// GetInt is Get for a number value that ParseInt accepts.
+func GetInt(b []byte, key string) (int64, bool) {
+	v, ok := Get(b, key)
+	if !ok {
+		return 0, false
+	}
+	return ParseInt(v)
+}
+
+// GetBool is Get for a true or false value.
+func GetBool(b []byte, key string) (value, ok bool) {
+	v, ok := Get(b, key)
+	if !ok || (v[0] != 't' && v[0] != 'f') {
+		return false, false
+	}
+	return v[0] == 't', true
+}
+
+// KeyIs tells whether rawKey, a valid string literal with its quotes, decodes
+// to key.
+func KeyIs(rawKey []byte, key string) bool {
+	// An escape is always longer than what it stands for.
+	if len(rawKey) < len(key)+2 {
+		return false
+	}
+	inner := rawKey[1 : len(rawKey)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner) == key
+	}
+	var buf [64]byte
+	return string(decode(buf[:0], rawKey)) == key
+}
+
+// ParseInt returns the value of a number literal that is an integer in the
+// range of int64, written without fraction and exponent. -0 is 0.
+func ParseInt(raw []byte) (int64, bool) {
+	if len(raw) == 0 || (raw[0] != '-' && raw[0]-'0' > 9) {
+		return 0, false
+	}
+	if end, msg := scanNumber(raw, 0); msg != "" || end != len(raw) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return n, err == nil
+}
+
+// AppendInt appends the number literal of n.
+func AppendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
