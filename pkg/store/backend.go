@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+)
+
+// StorageVersion is the storage version this binary writes (spec §7.3).
+const StorageVersion = 1
+
+// Queries answers questions about one session. Every result is a copy or
+// immutable: nothing a later commit does changes it. After Close every call
+// returns ErrClosed.
+type Queries interface {
+	// Header describes the session as its store states it.
+	Header() Header
+	// Entries returns the entries of the ids that exist.
+	Entries(ctx context.Context, ids []string) (map[string]Entry, error)
+	// Value returns the current value at an address, false when there is none.
+	Value(ctx context.Context, addr Address) (StoredValue, bool, error)
+	// ScanValues returns the values of a namespace whose key starts with
+	// prefix.Key, in byte order of their keys.
+	ScanValues(ctx context.Context, prefix Address) ([]StoredValue, error)
+	// ReadList returns one page of a list; an absent list is empty.
+	ReadList(ctx context.Context, addr Address, q ListQuery) ([]ListElement, error)
+	// ScanBranch reads a path with payloads; an unknown start is ErrNotFound.
+	ScanBranch(ctx context.Context, q BranchQuery) ([]Entry, error)
+	// ScanBranchStructure is ScanBranch without payloads.
+	ScanBranchStructure(ctx context.Context, q BranchQuery) ([]Structure, error)
+	// ScanEntries reads the tree in sequence order.
+	ScanEntries(ctx context.Context, q EntryQuery) ([]Entry, error)
+	// ScanUsage reads the ledger in sequence order.
+	ScanUsage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
+	// Stats returns the maintained projection.
+	Stats(ctx context.Context) (Stats, error)
+	// Snapshot returns the surviving records of one coherent moment.
+	Snapshot(ctx context.Context) (*Snapshot, error)
+}
+
+// Reader is a read-only view of a session (D9).
+type Reader interface {
+	Queries
+	// Close releases the reader; closing twice is legal.
+	Close() error
+}
+
+// Backend is the storage of one open, owned session (spec §1.5, §1.7).
+//
+// Commit is all-or-none and survives the death of the process once it returned.
+// A transaction that Prepare refuses returns *InvalidWrite and changes nothing;
+// any other failure of an admitted commit leaves the disk at the last good
+// commit, closes the backend for writing and is the caller's fault to report.
+// Close drains admitted commits, then gives up ownership.
+type Backend interface {
+	Reader
+	Commit(ctx context.Context, tx Tx) (CommitResult, error)
+	// Check reports, as *Lost, a file that was deleted or replaced, or an owner
+	// that was fenced (D12). It costs a stat or a row and is not called on every
+	// append.
+	Check(ctx context.Context) error
+}
+
+// Snapshot is one coherent moment of a session: its header and surviving
+// records in sequence order. NextSeq is the high-water mark. Close ends it.
+type Snapshot struct {
+	Header  Header
+	NextSeq int64
+	Records iter.Seq2[Record, error]
+	Close   func() error
+}
+
+// OpenOptions govern an owning open.
+type OpenOptions struct {
+	// Wait is how long to wait for a session that another process owns.
+	Wait time.Duration
+	// LeaseTTL is the lifetime of a SQLite lease without renewal; 0 means 30 s.
+	LeaseTTL time.Duration
+	// PowerSafe makes every commit survive power loss (D13).
+	PowerSafe bool
+	// Now is the clock, Unix ms; nil means the system's.
+	Now func() int64
+	// Owner describes this owner in the lease.
+	Owner OwnerInfo
+}
+
+// OwnerInfo is what an owner tells about itself beyond its process.
+type OwnerInfo struct {
+	Command string // what it is doing, such as "prompt"
+	Socket  string // path of its owner socket, "" when it has none
+}
+
+// BuildOptions govern the writing of a whole new store.
+type BuildOptions struct {
+	// Replace allows an existing file to be replaced; otherwise it is ErrExists.
+	Replace bool
+	// NoSync leaves out the final fsync, for measurements only.
+	NoSync bool
+}
+
+// Driver creates, opens and finds the stores of one encoding.
+type Driver interface {
+	// Name is the encoding's name in flags and JSON: memory, jsonl, sqlite.
+	Name() string
+	// Ext is the file extension with its dot.
+	Ext() string
+	// Build writes a complete new store at path: temporary file, fsync, rename.
+	// A failure leaves nothing behind.
+	Build(ctx context.Context, path string, snap *Snapshot, o BuildOptions) error
+	// Open takes ownership of the store at path. It fails with *Held, *Corrupt,
+	// *NewerVersion, *Legacy, or an error that wraps fs.ErrNotExist.
+	Open(ctx context.Context, path string, o OpenOptions) (Backend, error)
+	// View reads the store without owning or changing it (D9, D10).
+	View(ctx context.Context, path string) (Reader, error)
+	// Header reads no more of the store than its header.
+	Header(ctx context.Context, path string) (Header, error)
+	// Lease tells who owns the store now, nil when nobody does.
+	Lease(ctx context.Context, path string) (*Lease, error)
+	// Delete removes the store and its side files, under its lock.
+	Delete(ctx context.Context, path string, o OpenOptions) error
+	// List returns the paths of the stores directly in dir, in byte order.
+	List(ctx context.Context, dir string) ([]string, error)
+}
+
+// Lease names the owner of a session (D19, D23).
+type Lease struct {
+	OwnerID   string `json:"ownerId"`
+	Fence     int64  `json:"fence"`
+	ExpiresAt *int64 `json:"expiresAt"` // Unix ms; null where a lock, not a time, decides
+	Host      string `json:"host"`
+	PID       int    `json:"pid"`
+	Since     int64  `json:"since"` // Unix ms
+	Live      bool   `json:"live"`
+	Command   string `json:"-"`
+	Socket    string `json:"-"`
+}
+
+// Getter is the part of a reader that typed reads need; Reader, Session, Tree
+// and Mutator all have it.
+type Getter interface {
+	Value(ctx context.Context, addr Address) (StoredValue, bool, error)
+}
+
+// Stored is a decoded value with the sequence number of its last set.
+type Stored[T any] struct {
+	Address Address
+	Value   T
+	Seq     int64
+}
+
+// Get reads and decodes the value at an address.
+func Get[T any](ctx context.Context, r Getter, v Value[T]) (Stored[T], bool, error) {
+	if err := v.addr.Check(); err != nil {
+		return Stored[T]{}, false, err
+	}
+	raw, ok, err := r.Value(ctx, v.addr)
+	if err != nil || !ok {
+		return Stored[T]{}, false, err
+	}
+	x, err := decodeAt(raw.Address, raw.Value, v.decode)
+	return Stored[T]{raw.Address, x, raw.Seq}, err == nil, err
+}
+
+// Scan reads and decodes the values that a prefix covers.
+func Scan[T any](ctx context.Context, r interface {
+	ScanValues(ctx context.Context, prefix Address) ([]StoredValue, error)
+}, p Prefix[T]) ([]Stored[T], error) {
+	raws, err := r.ScanValues(ctx, p.addr)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Stored[T], len(raws))
+	for i, raw := range raws {
+		x, err := decodeAt(raw.Address, raw.Value, p.decode)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = Stored[T]{raw.Address, x, raw.Seq}
+	}
+	return out, nil
+}
+
+// Element is a decoded list element.
+type Element[T any] struct {
+	Seq   int64
+	Value T
+}
+
+// ReadList reads and decodes one page of a list.
+func ReadList[T any](ctx context.Context, r interface {
+	ReadList(ctx context.Context, addr Address, q ListQuery) ([]ListElement, error)
+}, l List[T], q ListQuery) ([]Element[T], error) {
+	raws, err := r.ReadList(ctx, l.addr, q)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Element[T], len(raws))
+	for i, raw := range raws {
+		x, err := decodeAt(l.addr, raw.Value, l.decode)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = Element[T]{raw.Seq, x}
+	}
+	return out, nil
+}
+
+func decodeAt[T any](addr Address, raw json.RawMessage, custom func(json.RawMessage) (T, error)) (T, error) {
+	x, err := decode(raw, custom)
+	if err != nil {
+		var zero T
+		return zero, &BadValue{Address: addr, Err: err}
+	}
+	return x, nil
+}

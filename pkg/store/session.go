@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// SessionOptions complete an open session.
+type SessionOptions struct {
+	// IDs mints the session's ids; nil means UUIDv7s of the system clock.
+	IDs IDSource
+	// OnClose runs once after the backend has been closed.
+	OnClose func()
+}
+
+// Session is one open, owned session: its reads, its lane lines and its only
+// write surface, Mutate (spec §2.8). All methods are safe for concurrent use.
+type Session struct {
+	Queries
+	backend Backend
+	ids     IDSource
+	onClose func()
+	commits Line
+
+	mu     sync.Mutex
+	lanes  map[string]*Line
+	sealed error
+	fault  *Fault
+	faults []func(error)
+	closed chan struct{} // non-nil once Close began; closed when it ended
+	err    error         // of Close
+}
+
+// NewSession serves a backend as a session.
+func NewSession(b Backend, o SessionOptions) *Session {
+	if o.IDs == nil {
+		o.IDs = NewIDs(SystemNow, nil)
+	}
+	return &Session{Queries: b, backend: b, ids: o.IDs, onClose: o.OnClose, lanes: make(map[string]*Line)}
+}
+
+// IDs mints the session's ids (spec §1.2).
+func (s *Session) IDs() IDSource { return s.ids }
+
+// Check reports a store that was lost to this owner (D12); such a loss faults
+// the session.
+func (s *Session) Check(ctx context.Context) error {
+	err := s.backend.Check(ctx)
+	if err != nil && !errors.Is(err, ErrClosed) {
+		return s.failed(err)
+	}
+	return err
+}
+
+// Line returns the mutation line of a lane (spec §4.3).
+func (s *Session) line(lane string) *Line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.lanes[lane]
+	if !ok {
+		l = &Line{}
+		if s.sealed != nil {
+			l.Seal(s.sealed)
+		}
+		s.lanes[lane] = l
+	}
+	return l
+}
+
+// Mutate runs one complete read, decide, commit job on a lane's line. The
+// mutator is valid until fn returns and commits at most once. fn must not call
+// another mutating method, wait for the lane, or do outside work (spec §2.8).
+func (s *Session) Mutate(ctx context.Context, lane string, fn func(*Mutator) error) error {
+	return s.line(lane).Do(ctx, func() error { return s.job(lane, fn) })
+}
+
+// Enqueue admits such a job without waiting for it. Jobs that one goroutine
+// enqueues run in that order (spec §3.7).
+func (s *Session) Enqueue(lane string, fn func(*Mutator) error) *Ticket {
+	return s.line(lane).Enqueue(func() error { return s.job(lane, fn) })
+}
+
+func (s *Session) job(lane string, fn func(*Mutator) error) error {
+	m := &Mutator{Queries: s.Queries, session: s, lane: lane}
+	defer func() { m.expired = true }()
+	return fn(m)
+}
+
+// Mutator is the callback-scoped write capability of one lane job (spec §2.8).
+type Mutator struct {
+	Queries
+	session *Session
+	lane    string
+	used    bool
+	expired bool
+}
+
+// Lane names the lane whose line the job holds.
+func (m *Mutator) Lane() string { return m.lane }
+
+// ErrMutatorUsed is returned by a second commit, and by one after the job ended.
+var ErrMutatorUsed = errors.New("mutator has already been used")
+
+// Commit is the job's only commit; the attempt consumes it. A failure other
+// than *InvalidWrite or ErrClosed is a *Fault and faults the session.
+func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
+	if m.used || m.expired {
+		return CommitResult{}, ErrMutatorUsed
+	}
+	m.used = true
+	return m.session.commit(tx)
+}
+
+// commit runs on the session's commit queue and is never interrupted: a caller
+// that stops waiting must not tear a transaction.
+func (s *Session) commit(tx Tx) (CommitResult, error) {
+	var res CommitResult
+	err := s.commits.Do(context.Background(), func() (err error) {
+		res, err = s.backend.Commit(context.Background(), tx)
+		return err
+	})
+	var invalid *InvalidWrite
+	if err == nil || errors.As(err, &invalid) || errors.Is(err, ErrClosed) {
+		return res, err
+	}
+	return res, s.failed(err)
+}
+
+// failed faults the session: later jobs are refused (spec §4.8).
+func (s *Session) failed(cause error) error {
+	var fault *Fault
+	if !errors.As(cause, &fault) {
+		fault = &Fault{Err: cause}
+	}
+	s.mu.Lock()
+	if s.fault == nil {
+		s.fault = fault
+	}
+	fault = s.fault
+	listeners := s.faults
+	s.faults = nil
+	s.sealLocked(fault)
+	s.mu.Unlock()
+	for _, f := range listeners {
+		f(fault)
+	}
+	return fault
+}
+
+func (s *Session) sealLocked(err error) []<-chan struct{} {
+	if s.sealed == nil {
+		s.sealed = err
+	}
+	var drained []<-chan struct{}
+	for _, l := range s.lanes {
+		drained = append(drained, l.Seal(s.sealed))
+	}
+	return drained
+}
+
+// OnFault registers a function that runs once if a commit fails; after a fault
+// it runs at once. It must not block.
+func (s *Session) OnFault(f func(error)) {
+	s.mu.Lock()
+	fault := s.fault
+	if fault == nil {
+		s.faults = append(s.faults, f)
+	}
+	s.mu.Unlock()
+	if fault != nil {
+		f(fault)
+	}
+}
+
+// Fault returns the failure that faulted the session, nil while it is sound.
+func (s *Session) Fault() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil {
+		return nil
+	}
+	return s.fault
+}
+
+// Close refuses new jobs, lets admitted ones end, and gives up the store. It is
+// idempotent: every call waits for the same end (spec §1.5, §4.7).
+func (s *Session) Close() error {
+	s.mu.Lock()
+	if s.closed != nil {
+		done := s.closed
+		s.mu.Unlock()
+		<-done
+		return s.err
+	}
+	s.closed = make(chan struct{})
+	drained := s.sealLocked(ErrClosed)
+	s.mu.Unlock()
+	for _, d := range drained {
+		<-d
+	}
+	<-s.commits.Seal(ErrClosed)
+	if err := s.backend.Close(); err != nil {
+		s.err = fmt.Errorf("close session: %w", err)
+	}
+	if s.onClose != nil {
+		s.onClose()
+	}
+	close(s.closed)
+	return s.err
+}

@@ -1,0 +1,260 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/message"
+)
+
+// WriteKind says which of the three stores a write concerns.
+type WriteKind uint8
+
+// The kinds of write (spec §1.4).
+const (
+	KindEntry WriteKind = iota + 1
+	KindUsage
+	KindValue
+	KindList
+)
+
+// WriteOp says what a value or list write does.
+type WriteOp uint8
+
+// The operations on values (set, delete) and lists (append, delete).
+const (
+	OpSet WriteOp = iota + 1
+	OpDelete
+	OpAppend
+)
+
+// MaxPayload is the size in bytes above which one payload is refused.
+const MaxPayload = 256 << 20
+
+// Write is one asked-for change. Make values and lists through their typed
+// addresses, entries and usage through InsertEntry and InsertUsage.
+type Write struct {
+	Kind    WriteKind
+	Op      WriteOp
+	Address Address
+	Value   json.RawMessage
+	Entry   NewEntry
+	Usage   NewUsage
+
+	err error // why it could not be encoded; commit reports it
+}
+
+// Tx is a transaction: its writes apply in order, all or none (spec §1.4).
+type Tx []Write
+
+// InsertEntry is the write that places a complete entry.
+func InsertEntry(e NewEntry) Write { return Write{Kind: KindEntry, Entry: e} }
+
+// InsertUsage is the write that adds a ledger row.
+func InsertUsage(u NewUsage) Write { return Write{Kind: KindUsage, Usage: u} }
+
+// CommitResult describes one committed transaction (spec §1.4, D11).
+type CommitResult struct {
+	FirstSeq  int64
+	Seqs      []int64 // one per write, in order
+	Timestamp int64   // Unix ms, of every entry in it
+	Stats     Stats   // after it
+}
+
+// IDKind says what an id is taken by.
+type IDKind uint8
+
+// What an id may name: nothing yet, an entry, or a usage row.
+const (
+	IDFree IDKind = iota
+	IDEntry
+	IDUsage
+)
+
+// Base is what a backend knows when it admits a transaction.
+type Base struct {
+	NextSeq int64 // the first sequence number to give
+	Newest  int64 // the newest timestamp given so far, Unix ms
+	Now     int64 // Unix ms
+	// Lookup says what an id already names in the store.
+	Lookup func(id string) (IDKind, error)
+}
+
+// Prepare checks, encodes and numbers a whole transaction before anything
+// changes: ids free, parents present, payloads well-formed and free of
+// insignificant white space (D5), the time never falling (D6). It returns the
+// records in write order. A refusal is an *InvalidWrite, and nothing of the
+// transaction may then be applied (spec §1.4).
+func Prepare(tx Tx, base Base) ([]Record, CommitResult, error) {
+	p := preparer{base: base, stamp: max(base.Now, base.Newest), seq: base.NextSeq}
+	records := make([]Record, len(tx))
+	seqs := make([]int64, len(tx))
+	for i := range tx {
+		if err := p.write(&tx[i], &records[i]); err != nil {
+			return nil, CommitResult{}, &InvalidWrite{Index: i, Err: err}
+		}
+		records[i].Seq = p.seq
+		seqs[i] = p.seq
+		p.seq++
+	}
+	return records, CommitResult{FirstSeq: base.NextSeq, Seqs: seqs, Timestamp: p.stamp}, nil
+}
+
+type preparer struct {
+	base  Base
+	stamp int64
+	seq   int64
+	ids   map[string]IDKind // taken by this transaction
+}
+
+func (p *preparer) write(w *Write, r *Record) error {
+	if w.err != nil {
+		return w.err
+	}
+	r.Kind, r.Op = w.Kind, w.Op
+	switch w.Kind {
+	case KindEntry:
+		return p.entry(&w.Entry, r)
+	case KindUsage:
+		return p.usage(&w.Usage, r)
+	default:
+		return p.addressed(w, r)
+	}
+}
+
+func (p *preparer) entry(e *NewEntry, r *Record) error {
+	if err := checkShape(e); err != nil {
+		return err
+	}
+	if e.ParentID != "" {
+		kind, err := p.lookup(e.ParentID)
+		if err != nil {
+			return err
+		}
+		if kind != IDEntry {
+			return fmt.Errorf("entry %s: parent %s is no entry", e.ID, e.ParentID)
+		}
+	}
+	payload, err := payloadObject(e.Payload)
+	if err != nil {
+		return fmt.Errorf("entry %s: %w", e.ID, err)
+	}
+	if err := p.take(e.ID, IDEntry); err != nil {
+		return err
+	}
+	r.Entry = &Entry{
+		Structure: Structure{ID: e.ID, ParentID: e.ParentID, Seq: p.seq, Timestamp: p.stamp, Type: e.Type, CustomType: e.CustomType},
+		Payload:   payload,
+	}
+	return nil
+}
+
+// checkShape holds the two rules that storage enforces on entries: customType
+// exactly on custom entries, and no assistant answer that is still pending.
+func checkShape(e *NewEntry) error {
+	switch {
+	case e.ID == "":
+		return fmt.Errorf("entry has no id")
+	case (e.Type == TypeCustom) != (e.CustomType != ""):
+		return fmt.Errorf("entry %s: customType belongs to custom entries, all of them and no other", e.ID)
+	case e.Type == TypeMessage:
+		raw, ok := rawjson.Get(e.Payload, "message")
+		if !ok {
+			return fmt.Errorf("entry %s: message entry has no message", e.ID)
+		}
+		m := message.Message(raw)
+		if m.Role() == message.RoleAssistant && m.StopReason() == message.StopPending {
+			return fmt.Errorf("entry %s: assistant message is still pending", e.ID)
+		}
+	}
+	return nil
+}
+
+func payloadObject(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	if rawjson.KindOf(raw) != rawjson.Object {
+		return nil, fmt.Errorf("payload is no JSON object")
+	}
+	return compact(raw)
+}
+
+func compact(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) > MaxPayload {
+		return nil, &TooLarge{Size: int64(len(raw))}
+	}
+	return rawjson.Compact(make([]byte, 0, len(raw)), raw)
+}
+
+func (p *preparer) usage(u *NewUsage, r *Record) error {
+	if u.ID == "" {
+		return fmt.Errorf("usage row has no id")
+	}
+	usage := u.RawUsage
+	if usage == nil {
+		b, err := u.Usage.AppendJSON(nil)
+		if err != nil {
+			return fmt.Errorf("usage row %s: %w", u.ID, err)
+		}
+		usage = b
+	} else {
+		b, err := payloadObject(usage)
+		if err != nil {
+			return fmt.Errorf("usage row %s: %w", u.ID, err)
+		}
+		usage = b
+	}
+	var details json.RawMessage
+	if u.Details != nil {
+		b, err := compact(u.Details)
+		if err != nil {
+			return fmt.Errorf("usage row %s details: %w", u.ID, err)
+		}
+		details = b
+	}
+	if err := p.take(u.ID, IDUsage); err != nil {
+		return err
+	}
+	r.Usage = &UsageRow{ID: u.ID, Seq: p.seq, EntryID: u.EntryID, Adjustment: u.Adjustment, Usage: usage, Details: details}
+	return nil
+}
+
+func (p *preparer) addressed(w *Write, r *Record) error {
+	if err := w.Address.Check(); err != nil {
+		return err
+	}
+	r.Address = w.Address
+	if w.Op == OpDelete {
+		return nil
+	}
+	value, err := compact(w.Value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.Address, err)
+	}
+	r.Value = value
+	return nil
+}
+
+func (p *preparer) lookup(id string) (IDKind, error) {
+	if kind, ok := p.ids[id]; ok {
+		return kind, nil
+	}
+	return p.base.Lookup(id)
+}
+
+func (p *preparer) take(id string, as IDKind) error {
+	kind, err := p.lookup(id)
+	if err != nil {
+		return err
+	}
+	if kind != IDFree {
+		return fmt.Errorf("id %s is already taken", id)
+	}
+	if p.ids == nil {
+		p.ids = make(map[string]IDKind)
+	}
+	p.ids[id] = as
+	return nil
+}
