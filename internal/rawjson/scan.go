@@ -36,7 +36,7 @@ const (
 func stops(w uint64) uint64 {
 	// XOR with 2 swaps the quote with the space, which puts the quote right
 	// after the controls: one comparison finds both.
-	return ((w ^ 0x02*ones) - 0x21*ones | (w ^ '\\'*ones) - ones) &^ w & highs
+	return (((w ^ 0x02*ones) - 0x21*ones) | ((w ^ '\\'*ones) - ones)) &^ w & highs
 }
 
 // plainEnd returns the index of the first control, quote or backslash in
