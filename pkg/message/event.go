@@ -19,6 +19,13 @@ const (
 	EventError         EventType = "error"
 )
 
+// frameTypes are the events that have a frame, the frequent ones first.
+var frameTypes = [...]EventType{
+	EventTextDelta, EventThinkingDelta, EventToolCallDelta, EventStart,
+	EventTextStart, EventTextEnd, EventThinkingStart, EventThinkingEnd,
+	EventToolCallStart, EventToolCallEnd,
+}
+
 // StreamEvent is one step of a provider's answer. Which fields count depends on
 // Type: start has Message (empty content, stop reason pending); the block
 // events have ContentIndex with Block as it was at that moment (start), Delta
@@ -38,4 +45,45 @@ type StreamEvent struct {
 type ResponseMetadata struct {
 	Status  int
 	Headers map[string]string
+}
+
+// step is what an event does to a block, or to the message.
+type step int
+
+const (
+	stepUnknown step = iota
+	stepMessage
+	stepStart
+	stepDelta
+	stepEnd
+	stepDone
+)
+
+// split returns the type of block an event is about and what it does to it.
+func (t EventType) split() (BlockType, step) {
+	switch t {
+	case EventStart:
+		return "", stepMessage
+	case EventTextStart:
+		return BlockText, stepStart
+	case EventTextDelta:
+		return BlockText, stepDelta
+	case EventTextEnd:
+		return BlockText, stepEnd
+	case EventThinkingStart:
+		return BlockThinking, stepStart
+	case EventThinkingDelta:
+		return BlockThinking, stepDelta
+	case EventThinkingEnd:
+		return BlockThinking, stepEnd
+	case EventToolCallStart:
+		return BlockToolCall, stepStart
+	case EventToolCallDelta:
+		return BlockToolCall, stepDelta
+	case EventToolCallEnd:
+		return BlockToolCall, stepEnd
+	case EventDone, EventError:
+		return "", stepDone
+	}
+	return "", stepUnknown
 }

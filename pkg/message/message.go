@@ -1,6 +1,10 @@
 package message
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/drover-run/drover/internal/rawjson"
+)
 
 // Role says who a message is from; it is the message's `role` field.
 type Role string
@@ -17,6 +21,11 @@ const (
 	RoleCompactionSummary Role = "compactionSummary"
 )
 
+var roles = [...]Role{
+	RoleUser, RoleAssistant, RoleToolResult, RoleSystem,
+	RoleCustom, RoleBashExecution, RoleBranchSummary, RoleCompactionSummary,
+}
+
 // StopReason says why an assistant message ended.
 type StopReason string
 
@@ -31,45 +40,119 @@ const (
 	StopDeferred StopReason = "deferred"
 )
 
+var stopReasons = [...]StopReason{
+	StopPending, StopStop, StopLength, StopToolUse, StopError, StopAborted, StopDeferred,
+}
+
 // Message is one message of the conversation: the bytes of its JSON object,
-// exactly as they arrived. The views below decode from it and never fail: a
-// field that is missing or of another kind reads as its zero value. Of
-// duplicate keys the last one counts.
+// exactly as they arrived. The views below decode from it; a field that is
+// missing or of another kind reads as its zero value. Of duplicate keys the
+// last one counts.
 type Message []byte
 
-// Get returns the raw value of a field of the message.
-func (m Message) Get(field string) (json.RawMessage, bool) { return nil, false }
+// Get returns the raw value of a field, aliasing the message.
+func (m Message) Get(field string) (json.RawMessage, bool) {
+	v, ok := rawjson.Get(m, field)
+	return v, ok
+}
 
 // Role returns the `role` field.
-func (m Message) Role() Role { return "" }
+func (m Message) Role() Role { return name(m, "role", roles[:]) }
 
 // Timestamp returns the `timestamp` field in Unix milliseconds.
-func (m Message) Timestamp() int64 { return 0 }
+func (m Message) Timestamp() int64 {
+	v, _ := rawjson.Get(m, "timestamp")
+	n, _ := integer(v)
+	return n
+}
 
 // StopReason returns the `stopReason` of an assistant message.
-func (m Message) StopReason() StopReason { return "" }
+func (m Message) StopReason() StopReason { return name(m, "stopReason", stopReasons[:]) }
 
 // ErrorMessage returns the `errorMessage` of an assistant message.
-func (m Message) ErrorMessage() string { return "" }
+func (m Message) ErrorMessage() string { return m.str("errorMessage") }
 
 // Usage decodes the `usage` field; false when there is none to read.
-func (m Message) Usage() (Usage, bool) { return Usage{}, false }
+func (m Message) Usage() (Usage, bool) {
+	v, ok := rawjson.Get(m, "usage")
+	if !ok || rawjson.KindOf(v) != rawjson.Object {
+		return Usage{}, false
+	}
+	u, err := ParseUsage(v)
+	return u, err == nil
+}
 
 // Text returns all text of the message: a string content, or the text blocks
 // joined by newlines; of a bash execution its command and output, of a summary
 // the summary.
-func (m Message) Text() string { return "" }
+func (m Message) Text() string {
+	switch m.Role() {
+	case RoleBashExecution:
+		return m.str("command") + "\n" + m.str("output")
+	case RoleBranchSummary, RoleCompactionSummary:
+		return m.str("summary")
+	}
+	content, _ := rawjson.Get(m, "content")
+	if rawjson.KindOf(content) != rawjson.Array {
+		return text(content)
+	}
+	var all []byte
+	found := false
+	// Get has checked the content: the walk cannot fail.
+	_ = rawjson.ElementsFunc(content, func(start, end int) bool {
+		raw := content[start:end]
+		if typ, _ := rawjson.Get(raw, "type"); !isName(typ, string(BlockText)) {
+			return true
+		}
+		if found {
+			all = append(all, '\n')
+		}
+		found = true
+		if v, ok := rawjson.Get(raw, "text"); ok && v[0] == '"' {
+			all, _ = rawjson.AppendUnquote(all, v)
+		}
+		return true
+	})
+	return string(all)
+}
 
 // Blocks decodes the content. A string content is one text block, a null or
 // missing one none. The blocks' raw fields alias the message.
-func (m Message) Blocks() ([]Block, error) { return nil, nil }
+func (m Message) Blocks() ([]Block, error) {
+	content, ok := rawjson.Get(m, "content")
+	if !ok {
+		return nil, nil
+	}
+	return parseContent(content)
+}
 
 // ToolCalls returns the tool calls of an assistant message in source order.
-func (m Message) ToolCalls() []Block { return nil }
+func (m Message) ToolCalls() []Block {
+	if m.Role() != RoleAssistant {
+		return nil
+	}
+	blocks, err := m.Blocks()
+	if err != nil {
+		return nil
+	}
+	var calls []Block
+	for _, b := range blocks {
+		if b.Type == BlockToolCall {
+			calls = append(calls, b)
+		}
+	}
+	return calls
+}
 
 // With returns a copy of the message with one field replaced or added; all
 // other bytes stay as they are.
-func (m Message) With(field string, value json.RawMessage) (Message, error) { return nil, nil }
+func (m Message) With(field string, value json.RawMessage) (Message, error) {
+	out, err := rawjson.Set(m, field, value)
+	if err != nil {
+		return nil, &FieldError{Field: field, Msg: "cannot be set: " + err.Error()}
+	}
+	return out, nil
+}
 
 // AppendJSON appends the message verbatim.
 func (m Message) AppendJSON(dst []byte) ([]byte, error) { return append(dst, m...), nil }
@@ -81,4 +164,9 @@ func (m Message) MarshalJSON() ([]byte, error) { return m, nil }
 func (m *Message) UnmarshalJSON(data []byte) error {
 	*m = append(Message(nil), data...)
 	return nil
+}
+
+func (m Message) str(field string) string {
+	s, _ := rawjson.GetString(m, field)
+	return s
 }

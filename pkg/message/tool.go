@@ -22,14 +22,7 @@ type ToolResult struct {
 	Content        []Block
 	Details        json.RawMessage
 	IsError        bool
-	Usage          *Usage
+	Usage          *Usage // of models the tool asked itself
 	AddedToolNames []string
-	Terminate      bool
+	Terminate      bool // the run ends after this batch
 }
-
-// NewToolResult builds the toolResult message of a call, stamped in Unix ms.
-func NewToolResult(callID, toolName string, r ToolResult, timestamp int64) Message { return nil }
-
-// NewUser builds a user message: text as one block, then the images, stamped in
-// Unix ms.
-func NewUser(text string, images []Block, timestamp int64) Message { return nil }
