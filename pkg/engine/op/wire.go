@@ -1,0 +1,215 @@
+package op
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/drover-run/drover/internal/rawjson"
+)
+
+// marshal encodes without HTML escaping.
+func marshal(x any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(x); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// tagged encodes body with its discriminator first.
+func tagged[T ~string](key string, tag T, body any) ([]byte, error) {
+	b, err := marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	out := append([]byte{'{'}, rawjson.Quote(key)...)
+	out = append(append(out, ':'), rawjson.Quote(string(tag))...)
+	if len(b) > 2 {
+		out = append(append(out, ','), b[1:]...)
+		return out, nil
+	}
+	return append(out, '}'), nil
+}
+
+// tagOf reads a discriminator.
+func tagOf(raw []byte, key string) (string, error) {
+	tag, ok := rawjson.GetString(raw, key)
+	if !ok {
+		return "", fmt.Errorf("object has no %s", key)
+	}
+	return tag, nil
+}
+
+// as decodes a variant whose fields are plain.
+func as[U, T any](raw []byte) (U, error) {
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		var zero U
+		return zero, err
+	}
+	return any(v).(U), nil
+}
+
+// DecodeState reads an operation state; an unknown variant is refused (spec
+// §3.2).
+func DecodeState(raw json.RawMessage) (State, error) {
+	kind, err := tagOf(raw, "kind")
+	if err != nil {
+		return nil, err
+	}
+	switch Kind(kind) {
+	case KindRun:
+		return as[State, RunState](raw)
+	case KindCompaction:
+		return as[State, CompactionState](raw)
+	case KindNavigation:
+		return as[State, NavigationState](raw)
+	}
+	return nil, fmt.Errorf("unknown operation kind %q", kind)
+}
+
+func decodePhase(raw []byte) (Phase, error) {
+	kind, err := tagOf(raw, "kind")
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "starting":
+		return Starting{}, nil
+	case "checkpoint":
+		return as[Phase, Checkpoint](raw)
+	case "assistant":
+		return as[Phase, Assistant](raw)
+	case "tools":
+		return as[Phase, Tools](raw)
+	case "compaction":
+		return as[Phase, InRunCompaction](raw)
+	case "deferred":
+		return as[Phase, DeferredPhase](raw)
+	case "failure_drain":
+		return as[Phase, FailureDrain](raw)
+	}
+	return nil, fmt.Errorf("unknown run phase %q", kind)
+}
+
+func decodeGeneration(raw []byte) (Generation, error) {
+	status, err := tagOf(raw, "status")
+	if err != nil {
+		return nil, err
+	}
+	switch status {
+	case "ready":
+		return as[Generation, Ready](raw)
+	case "effect_pending":
+		return as[Generation, EffectPending](raw)
+	case "retry_wait":
+		return as[Generation, RetryWait](raw)
+	}
+	return nil, fmt.Errorf("unknown generation status %q", status)
+}
+
+func decodeSummary(raw []byte) (SummaryGeneration, error) {
+	status, err := tagOf(raw, "status")
+	if err != nil {
+		return nil, err
+	}
+	switch status {
+	case "ready":
+		return as[SummaryGeneration, SummaryReady](raw)
+	case "effect_pending":
+		return as[SummaryGeneration, SummaryEffectPending](raw)
+	case "retry_wait":
+		return as[SummaryGeneration, SummaryRetryWait](raw)
+	}
+	return nil, fmt.Errorf("unknown summary status %q", status)
+}
+
+// The plain variants carry their tag only on the wire.
+
+// MarshalJSON writes the phase with its kind.
+func (Starting) MarshalJSON() ([]byte, error) { return []byte(`{"kind":"starting"}`), nil }
+
+// MarshalJSON writes the phase with its kind.
+func (c Checkpoint) MarshalJSON() ([]byte, error) {
+	type body Checkpoint
+	return tagged("kind", "checkpoint", body(c))
+}
+
+// MarshalJSON writes the phase with its kind.
+func (a Assistant) MarshalJSON() ([]byte, error) {
+	type body Assistant
+	return tagged("kind", "assistant", body(a))
+}
+
+// UnmarshalJSON reads the generation by its status.
+func (a *Assistant) UnmarshalJSON(raw []byte) (err error) {
+	g, ok := rawjson.Get(raw, "generation")
+	if !ok {
+		return fmt.Errorf("assistant phase has no generation")
+	}
+	a.Generation, err = decodeGeneration(g)
+	return err
+}
+
+// MarshalJSON writes the phase with its kind.
+func (t Tools) MarshalJSON() ([]byte, error) {
+	type body Tools
+	return tagged("kind", "tools", body(t))
+}
+
+// MarshalJSON writes the phase with its kind.
+func (c InRunCompaction) MarshalJSON() ([]byte, error) {
+	type body InRunCompaction
+	return tagged("kind", "compaction", body(c))
+}
+
+// MarshalJSON writes the phase with its kind.
+func (d DeferredPhase) MarshalJSON() ([]byte, error) {
+	type body DeferredPhase
+	return tagged("kind", "deferred", body(d))
+}
+
+// MarshalJSON writes the phase with its kind.
+func (f FailureDrain) MarshalJSON() ([]byte, error) {
+	type body FailureDrain
+	return tagged("kind", "failure_drain", body(f))
+}
+
+// MarshalJSON writes the generation with its status.
+func (g Ready) MarshalJSON() ([]byte, error) {
+	type body Ready
+	return tagged("status", "ready", body(g))
+}
+
+// MarshalJSON writes the generation with its status.
+func (g EffectPending) MarshalJSON() ([]byte, error) {
+	type body EffectPending
+	return tagged("status", "effect_pending", body(g))
+}
+
+// MarshalJSON writes the generation with its status.
+func (g RetryWait) MarshalJSON() ([]byte, error) {
+	type body RetryWait
+	return tagged("status", "retry_wait", body(g))
+}
+
+// MarshalJSON writes the generation with its status.
+func (g SummaryReady) MarshalJSON() ([]byte, error) {
+	type body SummaryReady
+	return tagged("status", "ready", body(g))
+}
+
+// MarshalJSON writes the generation with its status.
+func (g SummaryEffectPending) MarshalJSON() ([]byte, error) {
+	type body SummaryEffectPending
+	return tagged("status", "effect_pending", body(g))
+}
+
+// MarshalJSON writes the generation with its status.
+func (g SummaryRetryWait) MarshalJSON() ([]byte, error) {
+	type body SummaryRetryWait
+	return tagged("status", "retry_wait", body(g))
+}
