@@ -1,6 +1,10 @@
 package message
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/drover-run/drover/internal/rawjson"
+)
 
 // ErrorInfo is what a provider's client knew of a failed request, beyond its
 // text (D35). Known is false when the message carries no such note.
@@ -27,28 +31,108 @@ const (
 	ClassInvalidRequest = "invalid_request"
 )
 
-// AppendProviderError returns diagnostics (a JSON array, or nil) with a
-// provider_error note added (D35).
+// AppendProviderError returns diagnostics (a JSON array, or nothing) with a
+// provider_error note added at its end (D35). What is no array is replaced.
 func AppendProviderError(diagnostics json.RawMessage, e ErrorInfo) json.RawMessage {
-	return diagnostics
+	out := make(json.RawMessage, 0, len(diagnostics)+96)
+	out = append(out, '[')
+	err := rawjson.ElementsFunc(diagnostics, func(start, end int) bool {
+		out = append(append(out, diagnostics[start:end]...), ',')
+		return true
+	})
+	if err != nil {
+		out = out[:1]
+	}
+	out = append(out, `{"type":"provider_error"`...)
+	if e.Status != 0 {
+		out = appendInt(out, `,"status":`, int64(e.Status))
+	}
+	out = appendOptional(out, `,"class":`, e.Class)
+	if e.RetryAfterMs != 0 {
+		out = appendInt(out, `,"retryAfterMs":`, e.RetryAfterMs)
+	}
+	return append(out, "}]"...)
 }
 
 // ProviderError reads the newest provider_error note of an assistant message.
-func ProviderError(m Message) ErrorInfo { return ErrorInfo{} }
-
-// IsOverflowMessage reports whether an error text says that the request was too
-// long for the model. It is a heuristic (spec §3.7).
-func IsOverflowMessage(text string) bool { return false }
-
-// IsRetryableMessage reports whether an error text names a cause that may pass.
-// It is a heuristic.
-func IsRetryableMessage(text string) bool { return false }
+func ProviderError(m Message) ErrorInfo {
+	var e ErrorInfo
+	diagnostics, _ := rawjson.Get(m, "diagnostics")
+	// Diagnostics that are no array hold no note.
+	_ = rawjson.ElementsFunc(diagnostics, func(start, end int) bool {
+		note := diagnostics[start:end]
+		if typ, _ := rawjson.Get(note, "type"); !isName(typ, "provider_error") {
+			return true
+		}
+		e = ErrorInfo{Known: true}
+		status, _ := rawjson.GetInt(note, "status")
+		e.Status = int(status)
+		e.Class, _ = rawjson.GetString(note, "class")
+		e.RetryAfterMs, _ = rawjson.GetInt(note, "retryAfterMs")
+		return true
+	})
+	return e
+}
 
 // IsOverflow reports whether the answer failed because the context does not fit
-// the model, said by its class, its text, or its token counts (D36). Limits
-// that are not known are 0.
-func IsOverflow(m Message, contextWindow, intendedOutputLimit int64) bool { return false }
+// the model: said by its class, its status, its text, or its token counts (D36).
+// Limits that are not known are 0.
+func IsOverflow(m Message, contextWindow, intendedOutputLimit int64) bool {
+	switch m.StopReason() {
+	case StopError:
+		return overflowError(m)
+	case StopStop:
+		u, _ := m.Usage()
+		return contextWindow > 0 && u.Input+u.CacheRead > contextWindow
+	case StopLength:
+		u, ok := m.Usage()
+		if !ok || u.Output >= intendedOutputLimit {
+			return false
+		}
+		used := u.Input + u.CacheRead + u.Output
+		return u.Output == 0 || contextWindow > 0 && 100*used >= 99*contextWindow
+	}
+	return false
+}
+
+// overflowError decides for an error answer. The class invalid_request leaves
+// the question open: providers send an oversized request back as one.
+func overflowError(m Message) bool {
+	e, text := ProviderError(m), m.ErrorMessage()
+	switch e.Class {
+	case ClassOverflow:
+		return true
+	case "", ClassInvalidRequest:
+	default:
+		return false
+	}
+	if e.Status == 413 || e.Status == 400 && text == "" {
+		return true
+	}
+	return IsOverflowMessage(text)
+}
 
 // IsRetryable reports whether an error answer is worth another attempt. A typed
 // class or status counts before the text.
-func IsRetryable(m Message) bool { return false }
+func IsRetryable(m Message) bool {
+	if m.StopReason() != StopError {
+		return false
+	}
+	e, text := ProviderError(m), m.ErrorMessage()
+	switch e.Class {
+	case ClassRetryable, ClassRateLimit, ClassOverloaded, ClassServer, ClassTimeout, ClassNetwork:
+		return true
+	case ClassOverflow, ClassAuth, ClassBilling, ClassQuota, ClassPermission, ClassInvalidRequest:
+		return false
+	}
+	switch {
+	case e.Status == 429:
+		// Spent quotas come with this status too, and do not pass.
+		return !isPermanentMessage(text)
+	case e.Status == 408, e.Status == 425, e.Status >= 500:
+		return true
+	case e.Status >= 400 && e.Status != 409:
+		return false
+	}
+	return IsRetryableMessage(text)
+}

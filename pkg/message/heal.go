@@ -1,0 +1,140 @@
+package message
+
+import (
+	"strconv"
+
+	"github.com/drover-run/drover/internal/rawjson"
+)
+
+// Heal pairs tool calls and results as providers demand: every call has exactly
+// one result directly after its message, in the order of the calls, and call
+// ids are unique and not empty. A call without a result gets an error result; a
+// result without a call, or after an earlier one for the same call, is dropped;
+// messages between a call and its result come after the result. Results belong
+// to the assistant message before them. What changes depends only on messages
+// further up, so a request that grows at its tail keeps its healed head, which
+// providers cache (spec §2.5). The inputs are not changed.
+func Heal(msgs []Message) []Message {
+	h := healer{out: make([]Message, 0, len(msgs)), seen: map[string]bool{}}
+	for i := 0; i < len(msgs); {
+		if msgs[i].Role() != RoleAssistant {
+			h.pass(msgs[i])
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(msgs) && msgs[end].Role() != RoleAssistant {
+			end++
+		}
+		h.turn(msgs[i], msgs[i+1:end])
+		i = end
+	}
+	return h.out
+}
+
+// healer builds a healed request.
+type healer struct {
+	out   []Message
+	seen  map[string]bool // call ids in the request so far
+	calls int
+}
+
+// pass lets a message through unless it is a result that nothing asked for.
+func (h *healer) pass(m Message) {
+	if m.Role() != RoleToolResult {
+		h.out = append(h.out, m)
+	}
+}
+
+// turn adds an assistant message and what follows it up to the next one.
+func (h *healer) turn(m Message, after []Message) {
+	calls := m.ToolCalls()
+	results := pair(calls, after)
+	renamed := false
+	for i := range calls {
+		id := h.uniqueID(calls[i].ID)
+		if id != calls[i].ID {
+			calls[i].Raw = setString(calls[i].Raw, "id", id)
+			renamed = true
+			if results[i] != nil {
+				results[i] = setString(results[i], "toolCallId", id)
+			}
+			calls[i].ID = id
+		}
+		if results[i] == nil {
+			results[i] = missingResult(calls[i], m.Timestamp())
+		}
+	}
+	if renamed {
+		m = withCalls(m, calls)
+	}
+	h.out = append(append(h.out, m), results...)
+	for _, next := range after {
+		h.pass(next)
+	}
+}
+
+// pair finds the result of each call, nil without one. Calls that share an id,
+// or have none, take results of that id in order.
+func pair(calls []Block, after []Message) []Message {
+	results := make([]Message, len(calls))
+	for _, m := range after {
+		if m.Role() != RoleToolResult {
+			continue
+		}
+		id := m.str("toolCallId")
+		for i := range calls {
+			if results[i] == nil && calls[i].ID == id {
+				results[i] = m
+				break
+			}
+		}
+	}
+	return results
+}
+
+// uniqueID returns id, or a fresh one when it is empty or taken.
+func (h *healer) uniqueID(id string) string {
+	h.calls++
+	if id == "" || h.seen[id] {
+		id = "call_" + strconv.Itoa(h.calls)
+		for h.seen[id] {
+			id += "_"
+		}
+	}
+	h.seen[id] = true
+	return id
+}
+
+// missingResult is sent for a call whose result is not there.
+func missingResult(call Block, timestamp int64) Message {
+	return NewToolResult(call.ID, call.Name, ToolResult{
+		Content: []Block{TextBlock("No result of this call was recorded. It may or may not have run.")},
+		Details: []byte(`{"synthetic":"missing_result"}`),
+		IsError: true,
+	}, timestamp)
+}
+
+// withCalls returns the message with its tool calls replaced.
+func withCalls(m Message, calls []Block) Message {
+	blocks, _ := m.Blocks()
+	for i := range blocks {
+		if blocks[i].Type == BlockToolCall {
+			blocks[i], calls = calls[0], calls[1:]
+		}
+	}
+	out, err := m.With("content", appendBlocks(nil, blocks))
+	if err != nil {
+		return m
+	}
+	return out
+}
+
+// setString returns the valid object with a string member set.
+func setString(obj []byte, field, value string) []byte {
+	out, err := rawjson.Set(obj, field, rawjson.Quote(value))
+	if err != nil {
+		return obj
+	}
+	return out
+}
