@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 )
 
@@ -66,14 +67,29 @@ func KeyIs(rawKey []byte, key string) bool {
 // ParseInt returns the value of a number literal that is an integer in the
 // range of int64, written without fraction and exponent. -0 is 0.
 func ParseInt(raw []byte) (int64, bool) {
-	if len(raw) == 0 || (raw[0] != '-' && raw[0]-'0' > 9) {
+	digits, limit := raw, uint64(math.MaxInt64)
+	negative := len(raw) > 0 && raw[0] == '-'
+	if negative {
+		digits, limit = raw[1:], limit+1
+	}
+	// Nineteen digits always fit a uint64.
+	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(digits) > 1 {
 		return 0, false
 	}
-	if end, msg := scanNumber(raw, 0); msg != "" || end != len(raw) {
-		return 0, false
+	var n uint64
+	for _, c := range digits {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
 	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	return n, err == nil
+	switch {
+	case n > limit:
+		return 0, false
+	case negative:
+		return -int64(n), true
+	}
+	return int64(n), true
 }
 
 // AppendInt appends the number literal of n.
