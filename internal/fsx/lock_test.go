@@ -1,0 +1,160 @@
+package fsx_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/drover-run/drover/internal/fsx"
+)
+
+// holdEnv makes this test binary lock a file, say so, and hold it until its
+// standard input closes.
+const holdEnv = "FSX_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(holdEnv); path != "" {
+		hold(path)
+	}
+	os.Exit(m.Run())
+}
+
+func hold(path string) {
+	l, err := fsx.TryLock(path)
+	if err != nil || l == nil {
+		fmt.Fprintln(os.Stderr, "lock:", l, err)
+		os.Exit(1)
+	}
+	fmt.Println("locked")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// child runs a process that holds the lock.
+func child(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holdEnv+"="+path)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); strings.TrimSpace(line) != "locked" {
+		t.Fatalf("child said %q: %v", line, err)
+	}
+	return cmd
+}
+
+func mustLock(t *testing.T, path string) *fsx.Lock {
+	t.Helper()
+	l, err := fsx.TryLock(path)
+	if err != nil || l == nil {
+		t.Fatalf("lock: %v, %v", l, err)
+	}
+	return l
+}
+
+func wantBusy(t *testing.T, path string) {
+	t.Helper()
+	if l, err := fsx.TryLock(path); err != nil || l != nil {
+		t.Errorf("second lock: %v, %v", l, err)
+	}
+}
+
+func TestLockExcludes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.lock")
+	l := mustLock(t, path)
+	wantBusy(t, path)
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	l = mustLock(t, path)
+	if err := l.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("lock file after Remove: %v", err)
+	}
+}
+
+func TestLockDiesWithItsProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.lock")
+	cmd := child(t, path)
+	wantBusy(t, path)
+	if held, _, err := fsx.Probe(path); !held || err != nil {
+		t.Errorf("probe: %v, %v", held, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if held, _, err := fsx.Probe(path); held || err != nil {
+		t.Errorf("probe after death: %v, %v", held, err)
+	}
+	if err := mustLock(t, path).Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLockNotices(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.lock")
+	l := mustLock(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if named, err := l.Named(); named || err != nil {
+		t.Errorf("unlinked: %v, %v", named, err)
+	}
+	other := mustLock(t, path)
+	if named, err := l.Named(); named || err != nil {
+		t.Errorf("replaced: %v, %v", named, err)
+	}
+	if named, err := other.Named(); !named || err != nil {
+		t.Errorf("the new one: %v, %v", named, err)
+	}
+}
+
+func TestProbeCreatesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if held, info, err := fsx.Probe(filepath.Join(dir, "s.lock")); held || info != nil || err != nil {
+		t.Errorf("probe: %v, %q, %v", held, info, err)
+	}
+	wantFolder(t, dir, map[string]string{})
+}
+
+func TestLockInfo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.lock")
+	if err := os.WriteFile(path, []byte("a longer remark of an earlier owner"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := mustLock(t, path)
+	if b, err := l.Info(); string(b) != "a longer remark of an earlier owner" || err != nil {
+		t.Errorf("info: %q, %v", b, err)
+	}
+	if err := l.SetInfo([]byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	if held, b, err := fsx.Probe(path); !held || string(b) != "mine" || err != nil {
+		t.Errorf("probe: %v, %q, %v", held, b, err)
+	}
+	wantMode(t, path, 0o600)
+}

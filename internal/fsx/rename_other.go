@@ -1,0 +1,5 @@
+//go:build !linux
+
+package fsx
+
+func renameNew(oldName, newName string) error { return linkNew(oldName, newName) }

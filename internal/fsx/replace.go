@@ -1,0 +1,175 @@
+package fsx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// FileMode is the mode of every file that this package creates.
+const FileMode fs.FileMode = 0o600
+
+// DirMode is the mode of every folder that holds sessions.
+const DirMode fs.FileMode = 0o700
+
+// tempMark stands in the name of every temporary file: .NAME.tmp-XXXXXXXX.
+const tempMark = ".tmp-"
+
+// IsTemp reports whether a file name is one of Replace's temporary files.
+func IsTemp(name string) bool {
+	base := filepath.Base(name)
+	return strings.HasPrefix(base, ".") && strings.Contains(base, tempMark)
+}
+
+// ReplaceOptions govern a whole-file replacement.
+type ReplaceOptions struct {
+	// Existing allows an existing file to be replaced. Without it an existing
+	// file makes Replace fail with an error that wraps fs.ErrExist, even one
+	// that appears while the new content is being written.
+	Existing bool
+	// NoSync leaves out every fsync: for measurements only.
+	NoSync bool
+}
+
+// Replace puts what write writes in the place of the file at path, in one step:
+// a reader finds the old content or the new, a crash at any point leaves one of
+// them, and power loss after Replace returned leaves the new one (D13). A
+// replaced file keeps its mode and, where the caller may set it, its owner; a
+// symbolic link keeps pointing where it does. The folder must exist. After a
+// failure the old file stands and no temporary file is left; only a failure to
+// sync the folder comes too late to undo a replacement.
+func Replace(fsys FS, path string, o ReplaceOptions, write func(io.Writer) error) error {
+	target, old, err := replaceTarget(path, o.Existing)
+	if err != nil {
+		return err
+	}
+	temp, err := writeTemp(fsys, target, old, o, write)
+	if err != nil {
+		return err
+	}
+	if err := publish(fsys, temp, target, o); err != nil {
+		return errors.Join(err, removeIfThere(fsys, temp))
+	}
+	if o.NoSync {
+		return nil
+	}
+	if err := fsys.SyncDir(filepath.Dir(target)); err != nil {
+		if old == nil {
+			// A file whose creation is not believed must not be found later.
+			err = errors.Join(err, removeIfThere(fsys, target))
+		}
+		return fmt.Errorf("sync folder of %s: %w", target, err)
+	}
+	return nil
+}
+
+// replaceTarget follows symbolic links, so that the link itself survives, and
+// returns what is there now, nil when nothing is.
+func replaceTarget(path string, existing bool) (string, fs.FileInfo, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return path, nil, nil
+	} else if err != nil {
+		return "", nil, err
+	}
+	if !existing {
+		return "", nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", nil, err
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return "", nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", nil, &fs.PathError{Op: "replace", Path: target, Err: errors.New("not a regular file")}
+	}
+	return target, info, nil
+}
+
+// writeTemp leaves a complete, synced temporary file or none.
+func writeTemp(fsys FS, target string, old fs.FileInfo, o ReplaceOptions, write func(io.Writer) error) (name string, err error) {
+	f, temp, err := createTemp(fsys, target)
+	if err != nil {
+		return "", err
+	}
+	open, complete := true, false
+	defer func() { // also when write panics
+		if complete {
+			return
+		}
+		if open {
+			f.Close()
+		}
+		err = errors.Join(err, removeIfThere(fsys, temp))
+	}()
+	if err := write(f); err != nil {
+		return "", err
+	}
+	if err := keepAttributes(f, old); err != nil {
+		return "", fmt.Errorf("keep mode of %s: %w", target, err)
+	}
+	if !o.NoSync {
+		if err := f.Sync(); err != nil {
+			return "", fmt.Errorf("sync %s: %w", temp, err)
+		}
+	}
+	open = false
+	if err := f.Close(); err != nil {
+		return "", fmt.Errorf("close %s: %w", temp, err)
+	}
+	complete = true
+	return temp, nil
+}
+
+func createTemp(fsys FS, target string) (File, string, error) {
+	dir, base := filepath.Split(target)
+	for range 100 {
+		temp := filepath.Join(dir, fmt.Sprintf(".%s%s%08x", base, tempMark, rand.Uint32()))
+		f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, FileMode)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, temp, err
+		}
+	}
+	return nil, "", fmt.Errorf("no free temporary name beside %s", target)
+}
+
+func keepAttributes(f File, old fs.FileInfo) error {
+	if old == nil {
+		return nil
+	}
+	if err := f.Chmod(old.Mode().Perm()); err != nil {
+		return err
+	}
+	is, ok := old.Sys().(*syscall.Stat_t)
+	if !ok || (int(is.Uid) == os.Geteuid() && int(is.Gid) == os.Getegid()) {
+		return nil
+	}
+	err := f.Chown(int(is.Uid), int(is.Gid))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // only root may give files away
+	}
+	return err
+}
+
+func publish(fsys FS, temp, target string, o ReplaceOptions) error {
+	if o.Existing {
+		return fsys.Rename(temp, target)
+	}
+	return fsys.RenameNew(temp, target)
+}
+
+func removeIfThere(fsys FS, name string) error {
+	err := fsys.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
