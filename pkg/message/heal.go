@@ -11,9 +11,9 @@ import (
 // ids are unique and not empty. A call without a result gets an error result; a
 // result without a call, or after an earlier one for the same call, is dropped;
 // messages between a call and its result come after the result. Results belong
-// to the assistant message before them. What changes depends only on messages
-// further up, so a request that grows at its tail keeps its healed head, which
-// providers cache (spec §2.5). The inputs are not changed.
+// to the assistant message before them. Fresh ids depend only on messages
+// further up: a request that grows at its tail keeps its head, which providers
+// cache (spec §2.5). The inputs are not changed.
 func Heal(msgs []Message) []Message {
 	h := healer{out: make([]Message, 0, len(msgs)), seen: map[string]bool{}}
 	for i := 0; i < len(msgs); {

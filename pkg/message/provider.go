@@ -28,7 +28,7 @@ func project(m Message) Message {
 	case RoleSystem, RoleToolResult:
 		return m
 	case RoleAssistant:
-		if blocks, err := m.Blocks(); err == nil && len(blocks) == 0 {
+		if blocks, err := m.Blocks(); err != nil || len(blocks) == 0 {
 			return nil
 		}
 		return m

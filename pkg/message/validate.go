@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func Normalize(raw []byte, now int64) (Message, error) {
 
 func syntaxError(err error) error {
 	msg := "is not JSON: " + err.Error()
-	if s, ok := err.(*rawjson.SyntaxError); ok {
+	if s, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
 		msg += fmt.Sprintf(" at byte %d", s.Offset)
 	}
 	return &FieldError{Msg: msg}
