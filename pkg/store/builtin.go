@@ -45,12 +45,49 @@ type LaneConfiguration struct {
 	ActiveToolNames []string              `json:"activeToolNames"`
 }
 
+// AppendJSON writes the configuration; no tools are [], never null.
+func (c LaneConfiguration) AppendJSON(dst []byte) ([]byte, error) {
+	dst = append(dst, `{"model":{"provider":`...)
+	dst = rawjson.AppendQuote(dst, c.Model.Provider)
+	dst = append(dst, `,"modelId":`...)
+	dst = rawjson.AppendQuote(dst, c.Model.ModelID)
+	dst = append(dst, `},"thinkingLevel":`...)
+	dst = rawjson.AppendQuote(dst, string(c.ThinkingLevel))
+	dst = append(dst, `,"activeToolNames":`...)
+	return append(appendTexts(dst, c.ActiveToolNames), '}'), nil
+}
+
+// MarshalJSON is AppendJSON.
+func (c LaneConfiguration) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil) }
+
+func appendTexts(dst []byte, texts []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = rawjson.AppendQuote(dst, s)
+	}
+	return append(dst, ']')
+}
+
 // LaneState says which operation owns the lane and what waits for its next run
 // (spec §3.3).
 type LaneState struct {
 	CurrentOperationID LeafID   `json:"currentOperationId"` // "" is null: idle
 	PendingNextRun     []string `json:"pendingNextRun"`
 }
+
+// AppendJSON writes the state; nothing pending is [], never null.
+func (s LaneState) AppendJSON(dst []byte) ([]byte, error) {
+	dst = append(dst, `{"currentOperationId":`...)
+	dst, _ = s.CurrentOperationID.AppendJSON(dst)
+	dst = append(dst, `,"pendingNextRun":`...)
+	return append(appendTexts(dst, s.PendingNextRun), '}'), nil
+}
+
+// MarshalJSON is AppendJSON.
+func (s LaneState) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil) }
 
 // PendingEntry is complete content that waits for its placement (spec §1.3,
 // §2.2).

@@ -10,55 +10,66 @@ import (
 // value is ready. Waiters park on channels, so tests can see them.
 type Line struct {
 	mu     sync.Mutex
-	queue  []lineJob
+	first  *Ticket // of the admitted jobs that have not started
+	last   *Ticket
 	busy   bool
 	sealed error
 	idle   chan struct{} // closed when a sealed line has drained
 }
 
-type lineJob struct {
-	run    func() error
-	ticket *Ticket
-}
-
 // Ticket is the promise of one admitted job.
 type Ticket struct {
-	done chan struct{}
-	err  error
+	line   *Line
+	run    func() error
+	waited bool // admitted by Do: its caller waits for it
+	next   *Ticket
+
+	// The line's lock guards these.
+	ended bool
+	err   error
+	done  chan struct{} // made by the first waiter
 }
 
 // Wait returns the job's error once it has run, or the context's when the
 // caller stops waiting; the job then runs all the same.
 func (t *Ticket) Wait(ctx context.Context) error {
-	select {
-	case <-t.done:
+	t.line.mu.Lock()
+	if t.ended {
+		t.line.mu.Unlock()
 		return t.err
-	default:
 	}
+	if t.done == nil {
+		t.done = make(chan struct{})
+	}
+	done := t.done
+	t.line.mu.Unlock()
 	select {
-	case <-t.done:
+	case <-done:
 		return t.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func refused(err error) *Ticket {
-	t := &Ticket{done: make(chan struct{}), err: err}
-	close(t.done)
-	return t
+// end tells the waiters; the line's lock is held.
+func (t *Ticket) end(err error) {
+	t.ended, t.err, t.run = true, err, nil
+	if t.done != nil {
+		close(t.done)
+	}
 }
 
 // Enqueue admits a job and returns at once. Jobs of one goroutine keep their
 // order.
 func (l *Line) Enqueue(run func() error) *Ticket {
+	t := &Ticket{line: l, run: run}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sealed != nil {
-		return refused(l.sealed)
+		t.end(l.sealed)
+		return t
 	}
-	t := &Ticket{done: make(chan struct{})}
-	l.queue = append(l.queue, lineJob{run, t})
+	l.push(t)
 	if !l.busy {
 		l.busy = true
 		go l.drain()
@@ -77,8 +88,8 @@ func (l *Line) Do(ctx context.Context, run func() error) error {
 		return err
 	}
 	if l.busy {
-		t := &Ticket{done: make(chan struct{})}
-		l.queue = append(l.queue, lineJob{run, t})
+		t := &Ticket{line: l, run: run, waited: true}
+		l.push(t)
 		l.mu.Unlock()
 		return t.Wait(ctx)
 	}
@@ -88,51 +99,89 @@ func (l *Line) Do(ctx context.Context, run func() error) error {
 	return run()
 }
 
+// push queues an admitted job; the lock is held.
+func (l *Line) push(t *Ticket) {
+	if l.first == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+}
+
+// pop takes the next job, or marks the line idle; the lock is held.
+func (l *Line) pop() *Ticket {
+	t := l.first
+	if t == nil {
+		l.busy = false
+		if l.idle != nil {
+			close(l.idle)
+			l.idle = nil
+		}
+		return nil
+	}
+	l.first, t.next = t.next, nil
+	if l.first == nil {
+		l.last = nil
+	}
+	return t
+}
+
 // release hands jobs that queued up behind a caller-run job to a drainer.
 func (l *Line) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) > 0 {
+	if l.first != nil {
 		go l.drain()
 		return
 	}
-	l.rest()
+	l.pop()
 }
 
 func (l *Line) drain() {
-	for {
+	l.mu.Lock()
+	t := l.pop()
+	l.mu.Unlock()
+	for t != nil {
+		err := t.run()
 		l.mu.Lock()
-		if len(l.queue) == 0 {
-			l.rest()
-			l.mu.Unlock()
-			return
-		}
-		job := l.queue[0]
-		l.queue[0] = lineJob{}
-		l.queue = l.queue[1:]
+		t.end(err)
+		t = l.pop()
 		l.mu.Unlock()
-		job.ticket.err = job.run()
-		close(job.ticket.done)
 	}
 }
 
-// rest marks the line idle; the lock is held.
-func (l *Line) rest() {
-	l.busy = false
-	l.queue = nil
-	if l.idle != nil {
-		close(l.idle)
-		l.idle = nil
-	}
-}
-
-// Seal refuses every later job with err and returns a channel that closes once
-// the admitted ones have run. The first seal wins; a later one waits the same.
+// Seal closes the line in good order (spec §4.7): every later job and every job
+// that waits its turn inside Do is refused with err and never runs; the running
+// job ends and jobs of Enqueue still run. The returned channel closes once they
+// have. The first seal's error stays.
 func (l *Line) Seal(err error) <-chan struct{} {
+	return l.seal(err, func(t *Ticket) bool { return !t.waited })
+}
+
+// Abandon closes the line after a fault (spec §4.8): no job that has not
+// started runs. The returned channel closes once the running one has ended.
+func (l *Line) Abandon(err error) <-chan struct{} {
+	return l.seal(err, func(*Ticket) bool { return false })
+}
+
+func (l *Line) seal(err error, keep func(*Ticket) bool) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sealed == nil {
 		l.sealed = err
+	}
+	waiting := l.first
+	l.first, l.last = nil, nil
+	for t := waiting; t != nil; {
+		next := t.next
+		t.next = nil
+		if keep(t) {
+			l.push(t)
+		} else {
+			t.end(l.sealed)
+		}
+		t = next
 	}
 	if !l.busy {
 		done := make(chan struct{})

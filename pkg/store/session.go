@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // SessionOptions complete an open session.
@@ -44,17 +45,18 @@ func NewSession(b Backend, o SessionOptions) *Session {
 // IDs mints the session's ids (spec §1.2).
 func (s *Session) IDs() IDSource { return s.ids }
 
-// Check reports a store that was lost to this owner (D12); such a loss faults
-// the session.
+// Check reports a store that was lost to this owner (D12). A loss faults the
+// session; a check that could not be made does not.
 func (s *Session) Check(ctx context.Context) error {
 	err := s.backend.Check(ctx)
-	if err != nil && !errors.Is(err, ErrClosed) {
+	var lost *Lost
+	if errors.As(err, &lost) {
 		return s.failed(err)
 	}
 	return err
 }
 
-// Line returns the mutation line of a lane (spec §4.3).
+// line returns the mutation line of a lane (spec §4.3).
 func (s *Session) line(lane string) *Line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,19 +74,22 @@ func (s *Session) line(lane string) *Line {
 // Mutate runs one complete read, decide, commit job on a lane's line. The
 // mutator is valid until fn returns and commits at most once. fn must not call
 // another mutating method, wait for the lane, or do outside work (spec §2.8).
+// A job that still waits its turn when the session is closed is refused with
+// ErrClosed and never runs.
 func (s *Session) Mutate(ctx context.Context, lane string, fn func(*Mutator) error) error {
 	return s.line(lane).Do(ctx, func() error { return s.job(lane, fn) })
 }
 
 // Enqueue admits such a job without waiting for it. Jobs that one goroutine
-// enqueues run in that order (spec §3.7).
+// enqueues run in that order (spec §3.7). An admitted one still runs when the
+// session is closed, but not after a fault (spec §4.7, §4.8).
 func (s *Session) Enqueue(lane string, fn func(*Mutator) error) *Ticket {
 	return s.line(lane).Enqueue(func() error { return s.job(lane, fn) })
 }
 
 func (s *Session) job(lane string, fn func(*Mutator) error) error {
 	m := &Mutator{Queries: s.Queries, session: s, lane: lane}
-	defer func() { m.expired = true }()
+	defer m.spent.Store(true)
 	return fn(m)
 }
 
@@ -93,8 +98,7 @@ type Mutator struct {
 	Queries
 	session *Session
 	lane    string
-	used    bool
-	expired bool
+	spent   atomic.Bool
 }
 
 // Lane names the lane whose line the job holds.
@@ -106,10 +110,9 @@ var ErrMutatorUsed = errors.New("mutator has already been used")
 // Commit is the job's only commit; the attempt consumes it. A failure other
 // than *InvalidWrite or ErrClosed is a *Fault and faults the session.
 func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
-	if m.used || m.expired {
+	if !m.spent.CompareAndSwap(false, true) {
 		return CommitResult{}, ErrMutatorUsed
 	}
-	m.used = true
 	return m.session.commit(tx)
 }
 
@@ -118,17 +121,20 @@ func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
 func (s *Session) commit(tx Tx) (CommitResult, error) {
 	var res CommitResult
 	err := s.commits.Do(context.Background(), func() (err error) {
+		if err := s.Fault(); err != nil {
+			return err
+		}
 		res, err = s.backend.Commit(context.Background(), tx)
-		return err
+		var invalid *InvalidWrite
+		if err == nil || errors.As(err, &invalid) || errors.Is(err, ErrClosed) {
+			return err
+		}
+		return s.failed(err) // before the next commit gets its turn
 	})
-	var invalid *InvalidWrite
-	if err == nil || errors.As(err, &invalid) || errors.Is(err, ErrClosed) {
-		return res, err
-	}
-	return res, s.failed(err)
+	return res, err
 }
 
-// failed faults the session: later jobs are refused (spec §4.8).
+// failed faults the session: later and waiting jobs are refused (spec §4.8).
 func (s *Session) failed(cause error) error {
 	var fault *Fault
 	if !errors.As(cause, &fault) {
@@ -141,23 +147,17 @@ func (s *Session) failed(cause error) error {
 	fault = s.fault
 	listeners := s.faults
 	s.faults = nil
-	s.sealLocked(fault)
+	if s.sealed == nil {
+		s.sealed = fault
+	}
+	for _, l := range s.lanes {
+		l.Abandon(s.sealed)
+	}
 	s.mu.Unlock()
 	for _, f := range listeners {
 		f(fault)
 	}
 	return fault
-}
-
-func (s *Session) sealLocked(err error) []<-chan struct{} {
-	if s.sealed == nil {
-		s.sealed = err
-	}
-	var drained []<-chan struct{}
-	for _, l := range s.lanes {
-		drained = append(drained, l.Seal(s.sealed))
-	}
-	return drained
 }
 
 // OnFault registers a function that runs once if a commit fails; after a fault
@@ -184,8 +184,9 @@ func (s *Session) Fault() error {
 	return s.fault
 }
 
-// Close refuses new jobs, lets admitted ones end, and gives up the store. It is
-// idempotent: every call waits for the same end (spec §1.5, §4.7).
+// Close refuses new and waiting jobs, lets the running and the enqueued ones
+// end, and gives up the store. It is idempotent: every call waits for the same
+// end (spec §1.5, §4.7).
 func (s *Session) Close() error {
 	s.mu.Lock()
 	if s.closed != nil {
@@ -195,12 +196,18 @@ func (s *Session) Close() error {
 		return s.err
 	}
 	s.closed = make(chan struct{})
-	drained := s.sealLocked(ErrClosed)
+	if s.sealed == nil {
+		s.sealed = ErrClosed
+	}
+	var drained []<-chan struct{}
+	for _, l := range s.lanes {
+		drained = append(drained, l.Seal(s.sealed))
+	}
 	s.mu.Unlock()
 	for _, d := range drained {
 		<-d
 	}
-	<-s.commits.Seal(ErrClosed)
+	<-s.commits.Seal(ErrClosed) // idle: only lane jobs commit
 	if err := s.backend.Close(); err != nil {
 		s.err = fmt.Errorf("close session: %w", err)
 	}

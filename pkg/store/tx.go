@@ -85,13 +85,17 @@ type Base struct {
 // changes: ids free, parents present, payloads well-formed and free of
 // insignificant white space (D5), the time never falling (D6). It returns the
 // records in write order. A refusal is an *InvalidWrite, and nothing of the
-// transaction may then be applied (spec §1.4).
+// transaction may then be applied (spec §1.4); a failed look-up is returned as
+// it is.
 func Prepare(tx Tx, base Base) ([]Record, CommitResult, error) {
 	p := preparer{base: base, stamp: max(base.Now, base.Newest), seq: base.NextSeq}
 	records := make([]Record, len(tx))
 	seqs := make([]int64, len(tx))
 	for i := range tx {
 		if err := p.write(&tx[i], &records[i]); err != nil {
+			if p.broken != nil {
+				return nil, CommitResult{}, p.broken
+			}
 			return nil, CommitResult{}, &InvalidWrite{Index: i, Err: err}
 		}
 		records[i].Seq = p.seq
@@ -106,6 +110,8 @@ type preparer struct {
 	stamp int64
 	seq   int64
 	ids   map[string]IDKind // taken by this transaction
+
+	broken error // what made a look-up fail: no fault of the transaction
 }
 
 func (p *preparer) write(w *Write, r *Record) error {
@@ -241,7 +247,11 @@ func (p *preparer) lookup(id string) (IDKind, error) {
 	if kind, ok := p.ids[id]; ok {
 		return kind, nil
 	}
-	return p.base.Lookup(id)
+	kind, err := p.base.Lookup(id)
+	if err != nil {
+		p.broken = fmt.Errorf("look up id %s: %w", id, err)
+	}
+	return kind, err
 }
 
 func (p *preparer) take(id string, as IDKind) error {

@@ -213,3 +213,9 @@ func usageIDs(t testing.TB, b store.Queries, q store.UsageQuery) []string {
 	}
 	return ids
 }
+
+func equal(t interface{ Fatalf(string, ...any) }, what string, got, want any) {
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
