@@ -98,6 +98,12 @@ func blockType(raw []byte) BlockType {
 	return BlockType(text(raw))
 }
 
+// isBlock tells whether raw is a block of the type.
+func isBlock(raw []byte, typ BlockType) bool {
+	v, _ := rawjson.Get(raw, "type")
+	return isName(v, string(typ))
+}
+
 // parseContent decodes a valid content value: a string, an array of blocks, or
 // null.
 func parseContent(content []byte) ([]Block, error) {

@@ -54,11 +54,11 @@ func (ev StreamEvent) payload() int {
 		len(b.TextSignature) + len(b.ThinkingSignature) + len(b.ThoughtSignature) + len(b.Namespace)
 }
 
-// AppendJSON appends the frame verbatim.
-func (f Frame) AppendJSON(dst []byte) ([]byte, error) { return append(dst, f...), nil }
+// AppendJSON appends the frame verbatim, null when there is none.
+func (f Frame) AppendJSON(dst []byte) ([]byte, error) { return appendRaw(dst, "", f), nil }
 
-// MarshalJSON returns the frame verbatim.
-func (f Frame) MarshalJSON() ([]byte, error) { return f, nil }
+// MarshalJSON is AppendJSON for encoding/json.
+func (f Frame) MarshalJSON() ([]byte, error) { return f.AppendJSON(nil) }
 
 // UnmarshalJSON keeps a copy of data verbatim.
 func (f *Frame) UnmarshalJSON(data []byte) error {

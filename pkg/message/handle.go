@@ -60,11 +60,11 @@ func (h DeferredHandle) Valid(ref ModelRef, api string) bool {
 	return h.ID() != "" && h.Provider() == ref.Provider && h.ModelID() == ref.ModelID && h.API() == api
 }
 
-// AppendJSON appends the handle verbatim.
-func (h DeferredHandle) AppendJSON(dst []byte) ([]byte, error) { return append(dst, h.Raw...), nil }
+// AppendJSON appends the handle verbatim, null when there is none.
+func (h DeferredHandle) AppendJSON(dst []byte) ([]byte, error) { return appendRaw(dst, "", h.Raw), nil }
 
-// MarshalJSON returns the handle verbatim.
-func (h DeferredHandle) MarshalJSON() ([]byte, error) { return h.Raw, nil }
+// MarshalJSON is AppendJSON for encoding/json.
+func (h DeferredHandle) MarshalJSON() ([]byte, error) { return h.AppendJSON(nil) }
 
 // UnmarshalJSON keeps a copy of data verbatim.
 func (h *DeferredHandle) UnmarshalJSON(data []byte) error {

@@ -117,13 +117,18 @@ func missingResult(call Block, timestamp int64) Message {
 
 // withCalls returns the message with its tool calls replaced.
 func withCalls(m Message, calls []Block) Message {
-	blocks, _ := m.Blocks()
-	for i := range blocks {
-		if blocks[i].Type == BlockToolCall {
-			blocks[i], calls = calls[0], calls[1:]
+	content, _ := rawjson.Get(m, "content")
+	var elements []Block
+	// The calls came from this content: it is an array.
+	_ = rawjson.ElementsFunc(content, func(start, end int) bool {
+		b := Block{Raw: content[start:end]}
+		if isBlock(b.Raw, BlockToolCall) {
+			b, calls = calls[0], calls[1:]
 		}
-	}
-	out, err := m.With("content", appendBlocks(nil, blocks))
+		elements = append(elements, b)
+		return true
+	})
+	out, err := m.With("content", appendBlocks(nil, elements))
 	if err != nil {
 		return m
 	}

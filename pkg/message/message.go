@@ -101,7 +101,7 @@ func (m Message) Text() string {
 	// Get has checked the content: the walk cannot fail.
 	_ = rawjson.ElementsFunc(content, func(start, end int) bool {
 		raw := content[start:end]
-		if typ, _ := rawjson.Get(raw, "type"); !isName(typ, string(BlockText)) {
+		if !isBlock(raw, BlockText) {
 			return true
 		}
 		if found {
@@ -131,16 +131,16 @@ func (m Message) ToolCalls() []Block {
 	if m.Role() != RoleAssistant {
 		return nil
 	}
-	blocks, err := m.Blocks()
-	if err != nil {
-		return nil
-	}
+	content, _ := rawjson.Get(m, "content")
 	var calls []Block
-	for _, b := range blocks {
-		if b.Type == BlockToolCall {
-			calls = append(calls, b)
+	// Content that is no array holds no calls.
+	_ = rawjson.ElementsFunc(content, func(start, end int) bool {
+		if raw := content[start:end:end]; isBlock(raw, BlockToolCall) {
+			call, _ := ParseBlock(raw)
+			calls = append(calls, call)
 		}
-	}
+		return true
+	})
 	return calls
 }
 
@@ -154,11 +154,11 @@ func (m Message) With(field string, value json.RawMessage) (Message, error) {
 	return out, nil
 }
 
-// AppendJSON appends the message verbatim.
-func (m Message) AppendJSON(dst []byte) ([]byte, error) { return append(dst, m...), nil }
+// AppendJSON appends the message verbatim, null when there is none.
+func (m Message) AppendJSON(dst []byte) ([]byte, error) { return appendRaw(dst, "", m), nil }
 
-// MarshalJSON returns the message verbatim.
-func (m Message) MarshalJSON() ([]byte, error) { return m, nil }
+// MarshalJSON is AppendJSON for encoding/json.
+func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 
 // UnmarshalJSON keeps a copy of data verbatim.
 func (m *Message) UnmarshalJSON(data []byte) error {

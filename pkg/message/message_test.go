@@ -262,3 +262,14 @@ func TestAssistant(t *testing.T) {
 		}
 	}
 }
+
+func TestNoMessageIsNull(t *testing.T) {
+	got, err := json.Marshal(struct {
+		M Message
+		F Frame
+		H DeferredHandle
+	}{})
+	if want := `{"M":null,"F":null,"H":null}`; err != nil || string(got) != want {
+		t.Errorf("Marshal = %s, %v; want %s", got, err, want)
+	}
+}

@@ -28,17 +28,17 @@ func project(m Message) Message {
 	case RoleSystem, RoleToolResult:
 		return m
 	case RoleAssistant:
-		if blocks, err := m.Blocks(); err != nil || len(blocks) == 0 {
+		if !m.outline().blocks {
 			return nil
 		}
 		return m
 	case RoleUser:
-		if !m.says() {
+		if !m.outline().says {
 			return nil
 		}
 		return m
 	case RoleCustom:
-		if !m.says() {
+		if !m.outline().says {
 			return nil
 		}
 		content, _ := m.Get("content")
@@ -56,6 +56,37 @@ func project(m Message) Message {
 			"This summary stands for the earlier messages:\n\n<summary>\n"+m.str("summary")+"\n</summary>", m.Timestamp())
 	}
 	return nil
+}
+
+// outline is what a provider's refusal of empty content depends on.
+type outline struct {
+	blocks bool // there is a block, or a string
+	says   bool // there is more than white space
+}
+
+// outline looks at the content without decoding images; content that is no
+// content has nothing.
+func (m Message) outline() outline {
+	content, _ := rawjson.Get(m, "content")
+	if rawjson.KindOf(content) == rawjson.String {
+		return outline{blocks: true, says: strings.TrimSpace(text(content)) != ""}
+	}
+	var o outline
+	broken := false
+	err := rawjson.ElementsFunc(content, func(start, end int) bool {
+		raw := content[start:end]
+		broken = rawjson.KindOf(raw) != rawjson.Object
+		o.blocks = true
+		if !o.says {
+			s, _ := rawjson.GetString(raw, "text")
+			o.says = !isBlock(raw, BlockText) || strings.TrimSpace(s) != ""
+		}
+		return !broken
+	})
+	if err != nil || broken {
+		return outline{}
+	}
+	return o
 }
 
 func userText(text string, timestamp int64) Message { return NewUser(text, nil, timestamp) }

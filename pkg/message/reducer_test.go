@@ -128,6 +128,9 @@ func TestReduce(t *testing.T) {
 			}
 		})
 	}
+	if got, ok, err := Reduce(frames(`{}`)); got != nil || ok || !cmp.Equal(err, error(&FrameError{Seq: 1, Msg: `unknown type ""`})) {
+		t.Errorf("a broken frame: %s, %v, %v", got, ok, err)
+	}
 	if got, ok, err := Reduce(nil); got != nil || ok || err != nil {
 		t.Errorf("no frames: %s, %v, %v", got, ok, err)
 	}
@@ -180,6 +183,9 @@ func TestReduceRefuses(t *testing.T) {
 		err := r.Add(41, Frame(tt.frames[last]))
 		if diff := cmp.Diff(&FrameError{Seq: 41, Msg: tt.want}, err); diff != "" {
 			t.Errorf("%s: %s", tt.frames[last], diff)
+		}
+		if got, want := err.Error(), "reduce frame 41: "+tt.want; got != want {
+			t.Errorf("error %q, want %q", got, want)
 		}
 		if after, _ := r.Message(); string(after) != string(before) {
 			t.Errorf("%s: the refused frame changed %s to %s", tt.frames[last], before, after)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
 )
@@ -83,7 +82,7 @@ func Validate(m Message) error {
 		return err
 	}
 	switch {
-	case role == RoleUser && !m.says():
+	case role == RoleUser && !m.outline().says:
 		return &FieldError{Field: "content", Msg: "is empty"}
 	case role == RoleAssistant && m.StopReason() == StopPending:
 		return &FieldError{Field: "stopReason", Msg: "is pending: the answer has not ended"}
@@ -155,12 +154,22 @@ func roleFields(role Role) []field {
 }
 
 func checkFields(obj []byte, path string, fields []field) error {
-	for _, f := range fields {
-		raw, ok := present(obj, f.name)
+	values := make([][]byte, len(fields))
+	// Validate has checked the whole message: the walk cannot fail.
+	_ = rawjson.MembersFunc(obj, func(m rawjson.Member) bool {
+		for i, f := range fields {
+			if rawjson.KeyIs(m.Key, f.name) {
+				values[i] = m.Value
+			}
+		}
+		return true
+	})
+	for i, f := range fields {
+		ok := values[i] != nil && rawjson.KindOf(values[i]) != rawjson.Null
 		switch {
 		case !ok && f.required:
 			return &FieldError{Field: path + f.name, Msg: "is missing"}
-		case ok && !f.is.ok(raw):
+		case ok && !f.is.ok(values[i]):
 			return &FieldError{Field: path + f.name, Msg: "is not " + f.is.name}
 		}
 	}
@@ -247,12 +256,4 @@ func blockFields(typ BlockType) []field {
 		}
 	}
 	return nil
-}
-
-// says reports whether the content holds anything but white space.
-func (m Message) says() bool {
-	blocks, err := m.Blocks()
-	return err == nil && slices.ContainsFunc(blocks, func(b Block) bool {
-		return b.Type != BlockText || strings.TrimSpace(b.Text) != ""
-	})
 }

@@ -88,6 +88,9 @@ func TestNormalize(t *testing.T) {
 	if diff := cmp.Diff(&UTF8Error{Offset: 27}, err); diff != "" {
 		t.Error(diff)
 	}
+	if want := "invalid UTF-8 at byte 27"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
 	for _, bad := range []string{`{"role":"user"`, `{"role":"user","content":""}`} {
 		if m, err := Normalize([]byte(bad), 77); err == nil {
 			t.Errorf("Normalize(%s) = %s", bad, m)
