@@ -1,0 +1,231 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// backend is an owned session.
+type backend struct {
+	reads
+	path string
+	id   identity
+	now  func() int64
+
+	// Only the holder of the near connection touches these.
+	claim   claim
+	renewed time.Time // when the lease was last extended, by the monotonic clock
+	stats   store.Stats
+	usage   json.RawMessage // of stats, as it stands in the session row
+	broken  error           // why nothing is written any more
+
+	stop     chan struct{} // ends the renewal
+	stopped  chan struct{} // closed when it has ended
+	closing  atomic.Bool
+	closed   chan struct{} // closed when Close has ended
+	closeErr error
+}
+
+// openOwner takes ownership of the session at path.
+func openOwner(ctx context.Context, path string, o store.OpenOptions) (b *backend, err error) {
+	if o.Now == nil {
+		o.Now = store.SystemNow
+	}
+	path, id, err := locate(path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := openHandle(path, dsnOwner)
+	if err != nil {
+		return nil, err
+	}
+	b, err = own(ctx, h, id, o)
+	if err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	go b.keepLease()
+	return b, nil
+}
+
+func own(ctx context.Context, h *handle, id identity, o store.OpenOptions) (*backend, error) {
+	if _, err := h.session(); err != nil {
+		return nil, err
+	}
+	if o.PowerSafe {
+		if err := h.run("PRAGMA synchronous = FULL"); err != nil {
+			return nil, err
+		}
+	}
+	held, err := h.acquire(ctx, id, o)
+	if err != nil {
+		return nil, err
+	}
+	b := &backend{
+		path: h.path, id: id, now: o.Now, claim: held, renewed: time.Now(),
+		stop: make(chan struct{}), stopped: make(chan struct{}), closed: make(chan struct{}),
+	}
+	if err := b.load(h); err != nil {
+		return nil, errors.Join(err, h.release(held))
+	}
+	b.reads.near, b.reads.far = newSlot(h), newSlot(nil)
+	b.reads.open = func() (*handle, error) { return openHandle(b.path, dsnReader) }
+	b.reads.mend = b.mend
+	return b, nil
+}
+
+// load reads what the owner keeps in memory, now that nobody else can change
+// it, and puts a file that came from elsewhere into WAL mode.
+func (b *backend) load(h *handle) error {
+	s, err := h.session()
+	if err != nil {
+		return err
+	}
+	b.header = s.header
+	if b.stats, err = h.stats(); err != nil {
+		return err
+	}
+	return h.useWAL()
+}
+
+// useWAL makes sure of WAL mode; it is a property of the file.
+func (h *handle) useWAL() error {
+	var mode string
+	if _, err := h.row("PRAGMA journal_mode = WAL", nil, &mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return corrupt(h.path, "journal mode stays %s", mode)
+	}
+	return nil
+}
+
+// keepLease extends the lease while no commit does (spec §1.7).
+func (b *backend) keepLease() {
+	defer close(b.stopped)
+	interval := b.claim.ttl / 3
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-b.stop:
+			return
+		case <-timer.C:
+		}
+		h, err := b.near.take(context.Background())
+		if err != nil {
+			return
+		}
+		b.tend(h)
+		due := interval - time.Since(b.renewed)
+		b.near.give(h)
+		timer.Reset(max(due, pollWait))
+	}
+}
+
+// tend renews the lease and notices a file that was taken away (D12). What
+// fails for another reason, a full disk, is tried again: the next commit will
+// tell.
+func (b *backend) tend(h *handle) {
+	if b.broken != nil {
+		return
+	}
+	var lost *store.Lost
+	err := b.id.present(b.path)
+	if !errors.As(err, &lost) {
+		renewed := b.renewed
+		err = h.write(func() (err error) {
+			renewed, err = b.renew(h)
+			return err
+		})
+		if err == nil {
+			b.renewed = renewed
+		}
+	}
+	if errors.As(err, &lost) {
+		b.broken = lost
+	}
+}
+
+// Check looks for the file and the claim (D12).
+func (b *backend) Check(ctx context.Context) error {
+	h, err := b.near.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.near.give(h)
+	if b.broken != nil {
+		return b.broken
+	}
+	err = b.id.present(b.path)
+	if err == nil {
+		var ok bool
+		if ok, err = h.owns(b.claim); err == nil && !ok {
+			err = &store.Lost{Path: b.path, Reason: "fenced"}
+		}
+	}
+	var lost *store.Lost
+	if errors.As(err, &lost) {
+		b.broken = lost
+	}
+	return err
+}
+
+// mend makes the branch index cover an entry (D20).
+func (b *backend) mend(ctx context.Context, id string) error {
+	return b.lookup(ctx, func(h *handle) error {
+		if b.broken != nil {
+			return b.broken
+		}
+		return h.write(func() error {
+			ok, err := h.owns(b.claim)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return &store.Lost{Path: b.path, Reason: "fenced"}
+			}
+			at, err := h.start(id)
+			if !errors.Is(err, errUncovered) {
+				return err
+			}
+			return h.rebuild(id, at.seq)
+		})
+	})
+}
+
+// Close drains admitted calls, then gives up ownership (spec §1.7).
+func (b *backend) Close() error {
+	if !b.closing.CompareAndSwap(false, true) {
+		<-b.closed
+		return b.closeErr
+	}
+	defer close(b.closed)
+	close(b.stop)
+	h := b.near.seal()
+	<-b.stopped
+	var errs []error
+	if far := b.far.seal(); far != nil {
+		errs = append(errs, far.close())
+	}
+	b.closeErr = errors.Join(append(errs, b.leave(h), h.close())...)
+	return b.closeErr
+}
+
+// leave releases the lease of a file that is still ours to touch.
+func (b *backend) leave(h *handle) error {
+	if err := b.id.present(b.path); err != nil {
+		// The last connection to close deletes the WAL by its name, which may
+		// belong to another database now.
+		return h.keepWAL()
+	}
+	err := h.release(b.claim)
+	if b.broken != nil {
+		return nil // already reported, and the process's end releases it too
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/drover-run/drover/internal/fsx"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+//go:embed schema.sql
+var sqlTables string
+
+//go:embed index.sql
+var sqlIndexes string
+
+// Build writes a complete database beside the target and gives it the target's
+// name in one step (spec §1.7, D13).
+func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := mayBuild(path, o); err != nil {
+		return err
+	}
+	temp, err := createTemp(path)
+	if err != nil {
+		return err
+	}
+	if err := d.build(ctx, temp, path, snap, o); err != nil {
+		return errors.Join(fmt.Errorf("build %s: %w", path, err), removeFiles(d.fs(), temp))
+	}
+	return nil
+}
+
+func (d Driver) build(ctx context.Context, temp, path string, snap *store.Snapshot, o store.BuildOptions) error {
+	if err := fill(ctx, temp, snap); err != nil {
+		return err
+	}
+	if !o.NoSync {
+		if err := d.sync(temp); err != nil {
+			return err
+		}
+	}
+	rename := d.fs().RenameNew
+	if o.Replace {
+		rename = d.fs().Rename
+	}
+	if err := rename(temp, path); errors.Is(err, fs.ErrExist) {
+		return store.ErrExists
+	} else if err != nil {
+		return err
+	}
+	if o.NoSync {
+		return nil
+	}
+	if err := d.fs().SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("sync folder of %s: %w", path, err)
+	}
+	return nil
+}
+
+// mayBuild refuses a name that is taken, by a session or by the WAL of one:
+// SQLite would replay it into the new database.
+func mayBuild(path string, o store.BuildOptions) error {
+	if !o.Replace {
+		if _, err := os.Lstat(path); err == nil {
+			return fmt.Errorf("%s: %w", path, store.ErrExists)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	holds, err := walHolds(path)
+	if err != nil {
+		return err
+	}
+	if holds {
+		return corrupt(walPath(path), "holds commits of another database that would be mixed into a new %s", filepath.Base(path))
+	}
+	return nil
+}
+
+// createTemp makes an empty private file beside path; SQLite takes its mode
+// over.
+func createTemp(path string) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return "", err
+	}
+	return f.Name(), f.Close()
+}
+
+// sync makes the content of a closed database survive power loss.
+func (d Driver) sync(path string) error {
+	f, err := d.fs().OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// removeFiles removes a database that nobody uses, and what lies beside it. The
+// database goes last: until then its WAL belongs to it.
+func removeFiles(fsys fsx.FS, path string) error {
+	var errs []error
+	for _, name := range []string{walPath(path), shmPath(path), path} {
+		if err := fsys.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fill writes a snapshot into an empty file and leaves it closed, in WAL mode,
+// with nothing beside it.
+func fill(ctx context.Context, path string, snap *store.Snapshot) error {
+	h, err := openHandle(path, dsnBuild)
+	if err != nil {
+		return err
+	}
+	err = h.write(func() error { return h.fill(ctx, snap) })
+	if err == nil {
+		err = h.useWAL()
+	}
+	if err := errors.Join(err, h.close()); err != nil {
+		return err
+	}
+	for _, side := range []string{walPath(path), shmPath(path)} {
+		if _, err := os.Lstat(side); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(fmt.Errorf("%s is left", side), err)
+		}
+	}
+	return nil
+}
+
+func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
+	if err := h.run(sqlTables); err != nil {
+		return err
+	}
+	s := sessionRow{header: snap.Header, nextSeq: max(snap.NextSeq, 1)}
+	s.header.NextSeq = 0 // the session row holds it
+	var stats store.Stats
+	for r, err := range snap.Records {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := h.put(&r); err != nil {
+			return err
+		}
+		stats = stats.Add(r)
+		s.nextSeq = max(s.nextSeq, r.Seq+1)
+		if r.Entry != nil {
+			s.newest = max(s.newest, r.Entry.Timestamp)
+		}
+	}
+	if err := h.insertSession(s, stats); err != nil {
+		return err
+	}
+	if err := h.run(sqlIndexes); err != nil {
+		return err
+	}
+	return h.indexLeaves(ctx)
+}
+
+const (
+	sqlInsertSession = `INSERT INTO session(created_at, parent_session_id, storage_version, metadata,
+	message_count, usage_payload, next_seq, newest_timestamp)
+	VALUES(?1, nullif(?2, ''), ?3, CAST(?4 AS TEXT), ?5, CAST(?6 AS TEXT), ?7, ?8)`
+	sqlInsertLease = `INSERT INTO writer_lease(fence) VALUES(0)`
+)
+
+func (h *handle) insertSession(s sessionRow, stats store.Stats) error {
+	metadata, err := s.header.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	usage, err := stats.Usage.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	if _, err := h.exec(sqlInsertSession, s.header.CreatedAt, s.header.ParentSessionID, s.header.StorageVersion,
+		metadata, stats.MessageCount, usage, s.nextSeq, s.newest); err != nil {
+		return err
+	}
+	_, err = h.exec(sqlInsertLease)
+	return err
+}
+
+const sqlLeaves = `SELECT e.id, e.seq FROM entries e
+	WHERE NOT EXISTS (SELECT 1 FROM entries c WHERE c.parent_id = e.id) ORDER BY e.seq`
+
+// indexLeaves gives every leaf its segment, and so covers every entry.
+func (h *handle) indexLeaves(ctx context.Context) error {
+	type leaf struct {
+		id  string
+		seq int64
+	}
+	var leaves []leaf
+	err := h.each(ctx, sqlLeaves, nil, func(rows *sql.Rows) (bool, error) {
+		var l leaf
+		err := rows.Scan(&l.id, &l.seq)
+		leaves = append(leaves, l)
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range leaves {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := h.rebuild(l.id, l.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/drover-run/drover/internal/fsx"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Driver keeps sessions as SQLite databases. The zero value is ready.
+type Driver struct {
+	// system replaces the file system in tests that make it fail.
+	system fsx.FS
+}
+
+func (d Driver) fs() fsx.FS {
+	if d.system == nil {
+		return fsx.OS{}
+	}
+	return d.system
+}
+
+// Name is "sqlite".
+func (Driver) Name() string { return "sqlite" }
+
+// Ext is ".db".
+func (Driver) Ext() string { return ".db" }
+
+// Open takes ownership of the session at path (spec §1.7).
+func (Driver) Open(ctx context.Context, path string, o store.OpenOptions) (store.Backend, error) {
+	b, err := openOwner(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// View reads the session without owning or changing it; it sees the moment of
+// its opening until it is closed (D9, D10).
+func (Driver) View(_ context.Context, path string) (store.Reader, error) {
+	r, err := openReader(path)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Header reads only the session row.
+func (Driver) Header(_ context.Context, path string) (store.Header, error) {
+	h, s, err := openView(path)
+	if err != nil {
+		return store.Header{}, err
+	}
+	return s.header, h.close()
+}
+
+// Lease reads the lease row; nil is a session that nobody has claimed. A claim
+// whose owner ended without giving it up is there, but not live (D22, D23).
+func (Driver) Lease(_ context.Context, path string) (*store.Lease, error) {
+	h, _, err := openView(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := h.claim()
+	if err := errors.Join(err, h.close()); err != nil {
+		return nil, err
+	}
+	if c.owner == "" {
+		return nil, nil
+	}
+	l := c.lease(store.SystemNow())
+	return &l, nil
+}
+
+// Delete removes the database and its side files as their owner. The database
+// goes last, so that a crash in between leaves a complete session or none.
+func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) error {
+	b, err := openOwner(ctx, path, o)
+	if err != nil {
+		return err
+	}
+	// The lease is not given up: a contender that opened the file before finds
+	// it deleted. Close sees the same and leaves the names alone.
+	err = b.lookup(ctx, func(h *handle) error {
+		if err := h.foldWAL(); err != nil {
+			return err
+		}
+		return removeFiles(d.fs(), b.path)
+	})
+	err = errors.Join(err, b.Close())
+	if err != nil {
+		return err
+	}
+	return d.fs().SyncDir(filepath.Dir(b.path))
+}
+
+// foldWAL moves the WAL's content into the database. Readers may keep it from
+// doing all of it.
+func (h *handle) foldWAL() error {
+	var busy, frames, moved int
+	_, err := h.row("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &frames, &moved)
+	return err
+}
+
+// List returns the regular files of dir that have the extension.
+func (d Driver) List(_ context.Context, dir string) ([]string, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, f := range files {
+		if f.Type().IsRegular() && filepath.Ext(f.Name()) == d.Ext() && f.Name() != d.Ext() {
+			paths = append(paths, filepath.Join(dir, f.Name()))
+		}
+	}
+	return paths, nil
+}

@@ -1,0 +1,80 @@
+-- Entries, ledger rows and list elements are clustered by their identity; the
+-- payload columns hold raw JSON text, byte for byte as it was committed.
+CREATE TABLE entries(
+  id TEXT PRIMARY KEY,
+  parent_id TEXT,
+  seq INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  custom_type TEXT,
+  timestamp INTEGER NOT NULL,
+  payload TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE scalar_values(
+  namespace TEXT NOT NULL,
+  key TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (namespace, key)
+);
+
+CREATE TABLE list_values(
+  namespace TEXT NOT NULL,
+  key TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (namespace, key, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE usage_ledger(
+  id TEXT PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  entry_id TEXT,
+  adjustment INTEGER NOT NULL,
+  usage TEXT NOT NULL,
+  details TEXT
+) WITHOUT ROWID;
+
+-- The branch index: a private cache of root paths, rebuilt from entries.
+CREATE TABLE branch_entries(
+  branch_id TEXT NOT NULL,
+  entry_id TEXT NOT NULL,
+  entry_seq INTEGER NOT NULL,
+  entry_type TEXT NOT NULL,
+  PRIMARY KEY (branch_id, entry_id)
+) WITHOUT ROWID;
+
+CREATE TABLE branch_meta(
+  branch_id TEXT PRIMARY KEY,
+  tip_entry_id TEXT NOT NULL,
+  tip_seq INTEGER NOT NULL,
+  base_branch_id TEXT,
+  base_seq INTEGER
+);
+
+-- One row each: the file is the session.
+CREATE TABLE session(
+  created_at INTEGER NOT NULL,
+  parent_session_id TEXT,
+  storage_version INTEGER NOT NULL,
+  metadata TEXT NOT NULL,
+  message_count INTEGER NOT NULL,
+  usage_payload TEXT NOT NULL,
+  next_seq INTEGER NOT NULL,
+  newest_timestamp INTEGER NOT NULL
+);
+
+CREATE TABLE writer_lease(
+  owner_id TEXT,
+  fence INTEGER NOT NULL,
+  expires_at_ms INTEGER,
+  ttl_ms INTEGER,
+  host TEXT,
+  boot_id TEXT,
+  pid_ns TEXT,
+  pid INTEGER,
+  pid_start INTEGER,
+  acquired_at INTEGER,
+  command TEXT,
+  socket TEXT
+);

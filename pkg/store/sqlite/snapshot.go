@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"iter"
+	"slices"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// pageBytes is how much of a table one page of a snapshot holds in memory,
+// besides one record of any size.
+const pageBytes = 1 << 20
+
+// moment reads one coherent state of a session, page by page, through a
+// connection that holds a read transaction. Between pages the connection is
+// free for other reads of the same moment.
+type moment struct {
+	ctx  context.Context
+	slot *slot
+}
+
+// page is a run of one table's records in sequence order.
+type page struct {
+	records []store.Record
+	bytes   int
+}
+
+func (p *page) add(r store.Record, size int) bool {
+	p.records = append(p.records, r)
+	p.bytes += size
+	return p.bytes < pageBytes
+}
+
+const (
+	sqlEntriesAfter = `SELECT ` + entryColumns + ` FROM entries e WHERE e.seq > ? ORDER BY e.seq`
+	sqlUsageAfter   = `SELECT id, seq, ifnull(entry_id, ''), adjustment, usage, details FROM usage_ledger
+	WHERE seq > ? ORDER BY seq`
+	sqlValueKeys = `SELECT seq, namespace, key FROM scalar_values ORDER BY seq`
+	sqlListKeys  = `SELECT seq, namespace, key FROM list_values ORDER BY seq`
+	sqlElement   = `SELECT value FROM list_values WHERE namespace = ? AND key = ? AND seq = ?`
+)
+
+func (m moment) entriesAfter(seq int64) (page, error) {
+	var p page
+	err := m.each(sqlEntriesAfter, []any{seq}, func(rows *sql.Rows) (bool, error) {
+		e, err := scanEntry(rows)
+		return p.add(store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: &e}, len(e.Payload)), err
+	})
+	return p, err
+}
+
+func (m moment) usageAfter(seq int64) (page, error) {
+	var p page
+	err := m.each(sqlUsageAfter, []any{seq}, func(rows *sql.Rows) (bool, error) {
+		u, err := scanUsage(rows)
+		return p.add(store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &u}, len(u.Usage)+len(u.Details)), err
+	})
+	return p, err
+}
+
+func (m moment) each(text string, args []any, read func(*sql.Rows) (bool, error)) error {
+	return m.use(func(h *handle) error { return h.each(m.ctx, text, args, read) })
+}
+
+func (m moment) use(f func(*handle) error) error {
+	h, err := m.slot.take(m.ctx)
+	if err != nil {
+		return err
+	}
+	defer m.slot.give(h)
+	return f(h)
+}
+
+// place is where a value or a list element lies. Values and elements have no
+// index by sequence number, so their places are sorted once and read one by one.
+type place struct {
+	seq  int64
+	addr store.Address
+	list bool
+}
+
+func (m moment) places() ([]place, error) {
+	var out []place
+	names := make(map[string]string) // one copy of a namespace or key that many elements share
+	intern := func(s string) string {
+		if t, ok := names[s]; ok {
+			return t
+		}
+		names[s] = s
+		return s
+	}
+	for _, text := range []string{sqlValueKeys, sqlListKeys} {
+		err := m.each(text, nil, func(rows *sql.Rows) (bool, error) {
+			p := place{list: text == sqlListKeys}
+			err := rows.Scan(&p.seq, &p.addr.Namespace, &p.addr.Key)
+			p.addr = store.Address{Namespace: intern(p.addr.Namespace), Key: intern(p.addr.Key)}
+			out = append(out, p)
+			return true, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b place) int { return int(a.seq - b.seq) })
+	return out, nil
+}
+
+func (m moment) at(p place) (store.Record, error) {
+	r := store.Record{Kind: store.KindValue, Op: store.OpSet, Seq: p.seq, Address: p.addr}
+	var value json.RawMessage
+	err := m.use(func(h *handle) error {
+		args := []any{p.addr.Namespace, p.addr.Key}
+		var seq int64
+		text, dest := sqlValue, []any{&seq, (*[]byte)(&value)}
+		if p.list {
+			r.Kind, r.Op = store.KindList, store.OpAppend
+			text, args, dest = sqlElement, append(args, p.seq), dest[1:]
+		}
+		ok, err := h.row(text, args, dest...)
+		if err == nil && !ok {
+			err = corrupt(h.path, "%s: element %d is missing", p.addr, p.seq)
+		}
+		return err
+	})
+	r.Value = value
+	return r, err
+}
+
+// records merges the four tables by sequence number.
+func (m moment) records(places []place) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		entries := cursor{more: m.entriesAfter}
+		usage := cursor{more: m.usageAfter}
+		for {
+			e, err := entries.peek()
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			u, err := usage.peek()
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			var r store.Record
+			switch next := firstOf(e, u, places); {
+			case next == nil && len(places) == 0:
+				return
+			case next == nil:
+				if r, err = m.at(places[0]); err != nil {
+					yield(store.Record{}, err)
+					return
+				}
+				places = places[1:]
+			case next == e:
+				r = entries.take()
+			default:
+				r = usage.take()
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// firstOf is the earlier of an entry and a ledger row, or nil when the first
+// place comes before both.
+func firstOf(e, u *store.Record, places []place) *store.Record {
+	first := e
+	if first == nil || (u != nil && u.Seq < first.Seq) {
+		first = u
+	}
+	if first != nil && len(places) > 0 && places[0].seq < first.Seq {
+		return nil
+	}
+	return first
+}
+
+// cursor walks one table in pages.
+type cursor struct {
+	more  func(after int64) (page, error)
+	page  page
+	after int64
+	ended bool
+}
+
+// peek is the next record, nil at the end.
+func (c *cursor) peek() (*store.Record, error) {
+	if len(c.page.records) == 0 && !c.ended {
+		var err error
+		if c.page, err = c.more(c.after); err != nil {
+			return nil, err
+		}
+		c.ended = len(c.page.records) == 0
+	}
+	if c.ended {
+		return nil, nil
+	}
+	return &c.page.records[0], nil
+}
+
+func (c *cursor) take() store.Record {
+	r := c.page.records[0]
+	c.page.records = c.page.records[1:]
+	c.after = r.Seq
+	return r
+}
