@@ -1,0 +1,233 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// read runs a query's look at the maps under the lock.
+func (s *State) read(ctx context.Context, look func()) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	look()
+	return nil
+}
+
+// Header returns the header.
+func (s *State) Header() store.Header { return s.header }
+
+// Stats returns the projection over entries and ledger.
+func (s *State) Stats(ctx context.Context) (stats store.Stats, err error) {
+	err = s.read(ctx, func() { stats = s.stats })
+	return stats, err
+}
+
+// Entries returns the entries of the ids that exist.
+func (s *State) Entries(ctx context.Context, ids []string) (map[string]store.Entry, error) {
+	var h history
+	at := make([]int32, 0, len(ids))
+	err := s.read(ctx, func() {
+		h = s.history
+		for _, id := range ids {
+			if i, ok := s.ids[id]; ok && i >= 0 {
+				at = append(at, i)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.load(h, at)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]store.Entry, len(entries))
+	for _, e := range entries {
+		out[e.ID] = e
+	}
+	return out, nil
+}
+
+// Value returns the current value at an address.
+func (s *State) Value(ctx context.Context, addr store.Address) (store.StoredValue, bool, error) {
+	var c cell
+	var found bool
+	err := s.read(ctx, func() {
+		if v := s.values[addr.Namespace][addr.Key]; v != nil {
+			c, found = *v, true
+		}
+	})
+	if err != nil || !found {
+		return store.StoredValue{}, false, err
+	}
+	v := store.StoredValue{Address: addr, Seq: c.seq}
+	if c.raw != nil {
+		v.Value = bytes.Clone(c.raw)
+		return v, true, nil
+	}
+	raws, err := s.source.Values([]Span{c.span})
+	if err != nil {
+		return store.StoredValue{}, false, fmt.Errorf("read %s: %w", addr, err)
+	}
+	v.Value = raws[0]
+	return v, true, nil
+}
+
+// ScanValues returns the values under a prefix in byte order of their keys.
+func (s *State) ScanValues(ctx context.Context, prefix store.Address) ([]store.StoredValue, error) {
+	var cells []cell
+	var out []store.StoredValue
+	err := s.read(ctx, func() {
+		keys := s.values[prefix.Namespace]
+		for key, c := range keys {
+			if strings.HasPrefix(key, prefix.Key) {
+				out = append(out, store.StoredValue{Address: store.Address{Namespace: prefix.Namespace, Key: key}, Seq: c.seq})
+			}
+		}
+		slices.SortFunc(out, func(a, b store.StoredValue) int { return cmp.Compare(a.Key, b.Key) })
+		for _, v := range out {
+			cells = append(cells, *keys[v.Key])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var later deferred
+	for i, c := range cells {
+		c.resolve(&out[i].Value, &later)
+	}
+	if err := later.fetch(s.source, Source.Values); err != nil {
+		return nil, fmt.Errorf("read values of %s: %w", prefix, err)
+	}
+	return out, nil
+}
+
+// ReadList returns one page of a list.
+func (s *State) ReadList(ctx context.Context, addr store.Address, q store.ListQuery) ([]store.ListElement, error) {
+	limit, err := q.PageSize()
+	if err != nil {
+		return nil, err
+	}
+	var all []cell
+	err = s.read(ctx, func() {
+		if l := s.lists[addr.Namespace][addr.Key]; l != nil {
+			all = l.elements // append-only: what is there stays as it is
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := listPage(all, q, limit)
+	out := make([]store.ListElement, len(page))
+	var later deferred
+	for i, c := range page {
+		out[i].Seq = c.seq
+		c.resolve(&out[i].Value, &later)
+	}
+	if err := later.fetch(s.source, Source.Values); err != nil {
+		return nil, fmt.Errorf("read list %s: %w", addr, err)
+	}
+	return out, nil
+}
+
+func listPage(all []cell, q store.ListQuery, limit int) []cell {
+	if q.Descending {
+		if q.Cursor != 0 {
+			all = all[:seqIndex(all, q.Cursor, cellSeq)]
+		}
+		page := slices.Clone(all[max(0, len(all)-limit):])
+		slices.Reverse(page)
+		return page
+	}
+	if q.Cursor != 0 {
+		all = all[seqIndex(all, q.Cursor+1, cellSeq):]
+	}
+	return all[:min(limit, len(all))]
+}
+
+// ScanEntries reads the tree in sequence order.
+func (s *State) ScanEntries(ctx context.Context, q store.EntryQuery) ([]store.Entry, error) {
+	var h history
+	if err := s.read(ctx, func() { h = s.history }); err != nil {
+		return nil, err
+	}
+	var at []int32
+	match := store.BranchQuery{Type: q.Type, CustomType: q.CustomType}
+	wanted := make([]bool, len(h.kinds))
+	for i, k := range h.kinds {
+		wanted[i] = match.Matches(store.Structure{Type: k.typ, CustomType: k.custom})
+	}
+	lo, hi := seqRange(h.entries, q.FromSeq, q.ToSeq, entrySeq)
+	scan(lo, hi, q.Descending, func(i int) bool {
+		if wanted[h.entries[i].kind] {
+			at = append(at, int32(i))
+		}
+		return q.Limit <= 0 || len(at) < q.Limit
+	})
+	return s.load(h, at)
+}
+
+// ScanUsage reads the ledger in sequence order.
+func (s *State) ScanUsage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, error) {
+	var h history
+	if err := s.read(ctx, func() { h = s.history }); err != nil {
+		return nil, err
+	}
+	var at []int32
+	lo, hi := seqRange(h.usage, q.FromSeq, q.ToSeq, usageSeq)
+	scan(lo, hi, q.Descending, func(i int) bool {
+		at = append(at, int32(i))
+		return q.Limit <= 0 || len(at) < q.Limit
+	})
+	return s.loadUsage(h, at)
+}
+
+// ScanBranch reads a path with payloads.
+func (s *State) ScanBranch(ctx context.Context, q store.BranchQuery) ([]store.Entry, error) {
+	h, rows, err := s.branch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	at := make([]int32, len(rows))
+	for i, r := range rows {
+		at[i] = int32(seqIndex(h.entries, r.Seq, entrySeq))
+	}
+	return s.load(h, at)
+}
+
+// ScanBranchStructure reads a path without payloads.
+func (s *State) ScanBranchStructure(ctx context.Context, q store.BranchQuery) ([]store.Structure, error) {
+	_, rows, err := s.branch(ctx, q)
+	return rows, err
+}
+
+func (s *State) branch(ctx context.Context, q store.BranchQuery) (history, []store.Structure, error) {
+	var h history
+	start, ok := int32(noParent), false
+	err := s.read(ctx, func() {
+		h = s.history
+		start, ok = s.ids[q.Start]
+	})
+	if err != nil {
+		return h, nil, err
+	}
+	if !ok || start < 0 {
+		return h, nil, fmt.Errorf("entry %q: %w", q.Start, store.ErrNotFound)
+	}
+	if q.OldestFirst {
+		return h, q.Select(h.fromRoot(start)), nil
+	}
+	return h, q.Select(h.toRoot(start)), nil
+}

@@ -1,0 +1,157 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// The payloads of a snapshot are read this many records, or bytes, at a time.
+const (
+	batchRecords = 256
+	batchBytes   = 1 << 20
+)
+
+// Snapshot returns the surviving records as they are now, in sequence order;
+// later commits do not show in it. It holds no resource: Close does nothing.
+func (s *State) Snapshot(ctx context.Context) (*store.Snapshot, error) {
+	var m moment
+	snap := &store.Snapshot{Close: func() error { return nil }}
+	err := s.read(ctx, func() {
+		m = moment{history: s.history, source: s.source, current: s.current()}
+		snap.Header, snap.NextSeq = s.header, s.next
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(m.current, func(a, b located) int { return cmp.Compare(a.seq, b.seq) })
+	snap.Records = func(yield func(store.Record, error) bool) { m.yield(ctx, yield) }
+	return snap, nil
+}
+
+// located is a current value or list element with its address.
+type located struct {
+	cell
+	kind store.WriteKind
+	op   store.WriteOp
+	addr store.Address
+}
+
+func (s *State) current() []located {
+	var out []located
+	for ns, keys := range s.values {
+		for key, c := range keys {
+			out = append(out, located{*c, store.KindValue, store.OpSet, store.Address{Namespace: ns, Key: key}})
+		}
+	}
+	for ns, keys := range s.lists {
+		for key, l := range keys {
+			for _, c := range l.elements {
+				out = append(out, located{c, store.KindList, store.OpAppend, store.Address{Namespace: ns, Key: key}})
+			}
+		}
+	}
+	return out
+}
+
+// moment is the frozen content of a snapshot.
+type moment struct {
+	history
+	source  Source
+	current []located
+}
+
+// cursor is how far a moment has been read.
+type cursor struct{ entry, usage, current int }
+
+func (m moment) yield(ctx context.Context, yield func(store.Record, error) bool) {
+	var at cursor
+	for {
+		if err := ctx.Err(); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		batch, err := m.batch(&at)
+		if err != nil {
+			yield(store.Record{}, fmt.Errorf("read snapshot: %w", err))
+			return
+		}
+		for _, r := range batch {
+			if !yield(r, nil) {
+				return
+			}
+		}
+		if len(batch) == 0 {
+			return
+		}
+	}
+}
+
+// batch takes the next records in sequence order and reads their payloads.
+func (m moment) batch(at *cursor) ([]store.Record, error) {
+	out := make([]store.Record, 0, batchRecords)
+	var payloads, values deferred
+	for size := int64(0); len(out) < batchRecords && size < batchBytes; {
+		out = append(out, store.Record{})
+		n, ok := m.next(at, &out[len(out)-1], &payloads, &values)
+		if !ok {
+			out = out[:len(out)-1]
+			break
+		}
+		size += n
+	}
+	if err := payloads.fetch(m.source, Source.Payloads); err != nil {
+		return nil, err
+	}
+	return out, values.fetch(m.source, Source.Values)
+}
+
+// next moves to the record with the lowest sequence number and returns how many
+// bytes its payloads have.
+func (m moment) next(at *cursor, r *store.Record, payloads, values *deferred) (int64, bool) {
+	const none = int64(1<<63 - 1)
+	entry, usage, current := none, none, none
+	if at.entry < len(m.entries) {
+		entry = m.entries[at.entry].seq
+	}
+	if at.usage < len(m.history.usage) {
+		usage = m.history.usage[at.usage].seq
+	}
+	if at.current < len(m.current) {
+		current = m.current[at.current].seq
+	}
+	switch r.Seq = min(entry, usage, current); r.Seq {
+	case none:
+		return 0, false
+	case entry:
+		at.entry++
+		return m.entryRecord(int32(at.entry-1), r, payloads), true
+	case usage:
+		at.usage++
+		return m.usageRecord(at.usage-1, r, values), true
+	}
+	at.current++
+	c := &m.current[at.current-1]
+	r.Kind, r.Op, r.Address = c.kind, c.op, c.addr
+	c.resolve(&r.Value, values)
+	return int64(len(c.raw)) + c.span.Len, true
+}
+
+func (m moment) entryRecord(i int32, r *store.Record, payloads *deferred) int64 {
+	r.Kind = store.KindEntry
+	r.Entry = &store.Entry{Structure: m.structure(i)}
+	p := m.entries[i].payload
+	m.payload(&r.Entry.Payload, p, payloads)
+	return p.size
+}
+
+func (m moment) usageRecord(i int, r *store.Record, values *deferred) int64 {
+	r.Kind = store.KindUsage
+	r.Usage = new(store.UsageRow)
+	m.row(r.Usage, int32(i), values)
+	u := &m.history.usage[i]
+	return u.usage.size + u.details.size
+}
