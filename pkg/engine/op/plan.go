@@ -30,8 +30,7 @@ type Plan struct {
 	Next   State
 	Result *LaneLastResult // set by terminal transitions only
 	Lane   *store.LaneState
-	Before []Event // published before the commit (spec §5.5, D28)
-	Events []Event // published after it, in order
+	Events []Event // published after the commit, in order (spec §5.5, D28)
 }
 
 // Tx completes the writes with S(next) and L(next), in the order of §3.4.

@@ -22,6 +22,19 @@ const (
 	PointNavigationSummary Point = "navigation.summary"
 )
 
+// KindOf is the operation kind that a state belongs to, "" for none.
+func KindOf(s State) Kind {
+	switch s.(type) {
+	case RunState:
+		return KindRun
+	case CompactionState:
+		return KindCompaction
+	case NavigationState:
+		return KindNavigation
+	}
+	return ""
+}
+
 // PointOf names where a state stands.
 func PointOf(s State) Point {
 	switch s := s.(type) {

@@ -56,15 +56,10 @@ func Settle(t Turn, m message.Message, maxDelay int64) (Plan, error) {
 	return settlement{turn: t, state: s, pending: g, maxDelay: maxDelay}.as(Classify(s.Control, g, m, maxDelay), m)
 }
 
-// SettleOrphan publishes what is known of a request whose process is gone: the
-// committed partial as an error, zero usage, the outcome unknown (spec §4.5).
-// partial is nil when no frame was committed.
-func SettleOrphan(t Turn, partial message.Message, api string) (Plan, error) {
+// SettleOrphan publishes m, the Interrupted message of a request whose process
+// is gone, under the ids that its intent reserved (spec §4.5).
+func SettleOrphan(t Turn, m message.Message) (Plan, error) {
 	s, g, err := pendingGeneration(t, "settle orphan")
-	if err != nil {
-		return Plan{}, err
-	}
-	m, err := interrupted(partial, g.Context.Configuration.Model, api, t.Now)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -93,7 +88,10 @@ func pendingGeneration(t Turn, doing string) (RunState, EffectPending, error) {
 // interruptedWarning is what a synthetic settlement says (spec §4.5).
 const interruptedWarning = "the request was interrupted: this is the latest part of the answer that was saved, newer output may be missing, and whether the provider finished it is unknown"
 
-func interrupted(partial message.Message, model message.ModelRef, api string, now int64) (message.Message, error) {
+// Interrupted is what is known of a request whose process is gone: the committed
+// partial as an error, zero usage, the outcome unknown (spec §4.5). partial is
+// nil when no frame was committed; now is Unix ms.
+func Interrupted(partial message.Message, model message.ModelRef, api string, now int64) (message.Message, error) {
 	if partial == nil {
 		partial = message.Assistant{API: api, Provider: model.Provider, Model: model.ModelID, StopReason: message.StopError, Timestamp: now}.Message()
 	}
@@ -250,12 +248,6 @@ func (s settlement) publish(m message.Message) (Plan, error) {
 			{Type: EventEntryAdded, Lane: lane, RunID: id, EntryID: g.ResponseEntryID, Recovery: s.recovery},
 			{Type: EventUsage, Lane: lane, EntryID: g.UsageID},
 		},
-	}
-	if s.recovery {
-		plan.Before = []Event{
-			{Type: EventMessageStart, Lane: lane, RunID: id, Message: m, Recovery: true},
-			{Type: EventMessageEnd, Lane: lane, RunID: id, Message: m, EntryID: g.ResponseEntryID, Recovery: true},
-		}
 	}
 	return plan, nil
 }

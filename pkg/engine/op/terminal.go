@@ -131,7 +131,7 @@ func terminal(t Turn, s RunState, result LaneLastResult) Plan {
 	if response := PendingResponse(s); response != "" {
 		writes = append(writes, Frames(id, response).Delete())
 	}
-	for _, pending := range ownedPending(s) {
+	for _, pending := range OwnedPending(s) {
 		writes = append(writes, store.Pending(pending).Delete())
 	}
 	lane := t.LaneState
@@ -145,9 +145,9 @@ func terminal(t Turn, s RunState, result LaneLastResult) Plan {
 	}
 }
 
-// ownedPending are the pending entries that die with the run; the lane's own
-// next-run entries are never among them.
-func ownedPending(s RunState) []string {
+// OwnedPending are the pending entries that die with the run; the lane's own
+// next-run entries are never among them (spec §3.13).
+func OwnedPending(s RunState) []string {
 	ids := append([]string(nil), s.Inbox.Steer...)
 	ids = append(ids, s.Inbox.FollowUp...)
 	ids = append(ids, s.Inbox.Writes...)

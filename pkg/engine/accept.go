@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Request asks for a run (spec §5.1). Either Text with Images or Messages says
+// what; an empty request is valid only when something waits for the lane's next
+// run.
+type Request struct {
+	// OperationID is minted when it is empty; a caller's own must be a fresh
+	// UUIDv7 (spec §1.2).
+	OperationID string
+	Text        string
+	Images      []message.Block
+	Messages    []message.Message
+	// Configure changes the lane before the acceptance; a refused request changes
+	// nothing (D40).
+	Configure Configure
+}
+
+// Admission is a durably accepted operation (spec §5.1).
+type Admission struct {
+	OperationID string  `json:"operationId"`
+	Kind        op.Kind `json:"kind"`
+	StartedAt   int64   `json:"startedAt"` // Unix ms
+}
+
+// Accept creates a run durably and starts nothing (spec §3.6). It refuses with
+// *LaneBusy, *InvalidMessage or *MissingIdentities, and writes nothing then.
+func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
+	if err := l.h.admission(); err != nil {
+		return Admission{}, err
+	}
+	prompt, err := l.normalize(r)
+	if err != nil {
+		return Admission{}, err
+	}
+	if err := l.h.session.Check(ctx); err != nil {
+		return Admission{}, err
+	}
+	if err := l.preflight(ctx, r, len(prompt)); err != nil {
+		return Admission{}, err
+	}
+	if err := l.Configure(ctx, r.Configure); err != nil {
+		return Admission{}, err
+	}
+	id := r.OperationID
+	if id == "" {
+		id = l.h.session.IDs().NewID()
+	}
+	admission := Admission{OperationID: id, Kind: op.KindRun}
+	err = l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+		if err := l.busy(t); err != nil {
+			return op.Plan{}, err
+		}
+		waiting, err := l.captured(ctx, q, t)
+		if err != nil {
+			return op.Plan{}, err
+		}
+		admission.StartedAt = t.Now
+		return op.Accept(t, op.RunRequest{OperationID: id, Prompt: prompt, NextRun: waiting, Settings: l.h.opts.settings()})
+	})
+	return admission, err
+}
+
+// normalize turns the request into messages with their entry ids; it needs no
+// state.
+func (l *Lane) normalize(r Request) ([]op.Placed, error) {
+	if r.OperationID != "" {
+		if _, err := store.IDTime(r.OperationID); err != nil {
+			return nil, &InvalidMessage{Reason: "operation " + err.Error()}
+		}
+	}
+	messages := r.Messages
+	if r.Text != "" || len(r.Images) > 0 {
+		messages = append([]message.Message{message.NewUser(r.Text, r.Images, l.h.opts.Now())}, messages...)
+	}
+	placed := make([]op.Placed, len(messages))
+	for i, m := range messages {
+		if len(m) > store.MaxPayload {
+			return nil, &InvalidMessage{Reason: (&store.TooLarge{Size: int64(len(m))}).Error()}
+		}
+		m, err := message.Normalize(m, l.h.opts.Now())
+		if err != nil {
+			return nil, &InvalidMessage{Reason: err.Error()}
+		}
+		placed[i] = op.PlaceMessage(l.h.session.IDs().NewID(), m)
+	}
+	return placed, nil
+}
+
+// preflight checks on the lane line all that can refuse the request, before the
+// setters change anything (D40).
+func (l *Lane) preflight(ctx context.Context, r Request, prompts int) error {
+	return l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
+		t, err := l.load(ctx, m)
+		if err != nil {
+			return err
+		}
+		if err := l.busy(t); err != nil {
+			return err
+		}
+		if prompts+len(t.LaneState.PendingNextRun) == 0 {
+			return &InvalidMessage{Reason: "there is nothing to send: the prompt is empty"}
+		}
+		cfg, err := l.Configuration(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = l.resolve(r.Configure.apply(cfg))
+		return err
+	})
+}
+
+func (l *Lane) busy(t op.Turn) error {
+	if t.State == nil {
+		return nil
+	}
+	return &LaneBusy{Lane: l.name, OperationID: t.Operation.OperationID, Kind: t.Operation.Intent.Kind}
+}
+
+// captured dereferences what waits for the lane's next run.
+func (l *Lane) captured(ctx context.Context, q store.Queries, t op.Turn) ([]op.Placed, error) {
+	var placed []op.Placed
+	for _, id := range t.LaneState.PendingNextRun {
+		content, err := required(ctx, q, l.name, store.Pending(id))
+		if err != nil {
+			return nil, err
+		}
+		placed = append(placed, op.Placed{EntryID: id, Content: content})
+	}
+	return placed, nil
+}
+
+// resolve finds the model and tools of a configuration, or says what is missing
+// (spec §4.4).
+func (l *Lane) resolve(cfg store.LaneConfiguration) (effect.Model, error) {
+	refusal := &MissingIdentities{Lane: l.name, Missing: op.Missing{Tools: append([]string{}, cfg.ActiveToolNames...)}}
+	model, err := l.h.opts.Models.Resolve(cfg.Model)
+	var unknown *effect.UnknownModel
+	switch {
+	case errors.As(err, &unknown):
+		refusal.Missing.Model, refusal.Err = cfg.Model.String(), err
+		return nil, refusal
+	case err != nil:
+		return nil, err
+	case len(cfg.ActiveToolNames) > 0:
+		return nil, refusal
+	}
+	return model, nil
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// LaneBusy refuses an operation on a lane that runs another (spec §3.6).
+type LaneBusy struct {
+	Lane        string
+	OperationID string
+	Kind        op.Kind
+}
+
+func (e *LaneBusy) Error() string {
+	return fmt.Sprintf("lane %s is busy with %s %s", e.Lane, e.Kind, e.OperationID)
+}
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *LaneBusy) Tag() string { return "LaneBusy" }
+
+// OperationMismatch refuses work for an operation that is neither current nor
+// the latest terminal one (spec §4.1).
+type OperationMismatch struct {
+	Lane     string
+	Expected string
+	Current  string // "" when the lane is idle
+}
+
+func (e *OperationMismatch) Error() string {
+	if e.Current == "" {
+		return fmt.Sprintf("operation %s is not open on lane %s, which is idle", e.Expected, e.Lane)
+	}
+	return fmt.Sprintf("operation %s is not open on lane %s, which runs %s", e.Expected, e.Lane, e.Current)
+}
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *OperationMismatch) Tag() string { return "OperationMismatch" }
+
+// MissingIdentities refuses a run whose model or tools are not registered (spec
+// §4.4).
+type MissingIdentities struct {
+	Lane    string
+	Missing op.Missing
+	Err     error // why the model does not resolve
+}
+
+func (e *MissingIdentities) Error() string {
+	var parts []string
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	} else if e.Missing.Model != "" {
+		parts = append(parts, "model "+e.Missing.Model+" is not registered")
+	}
+	if len(e.Missing.Tools) > 0 {
+		parts = append(parts, "tools not registered: "+strings.Join(e.Missing.Tools, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Unwrap returns why the model does not resolve.
+func (e *MissingIdentities) Unwrap() error { return e.Err }
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *MissingIdentities) Tag() string { return "MissingIdentities" }
+
+// InvalidMessage refuses a prompt that cannot be placed (spec §3.6).
+type InvalidMessage struct{ Reason string }
+
+func (e *InvalidMessage) Error() string { return "invalid message: " + e.Reason }
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *InvalidMessage) Tag() string { return "InvalidMessage" }
+
+// NothingToResume is the answer of a lane without an open operation (spec §5.1).
+type NothingToResume struct{ Lane string }
+
+func (e *NothingToResume) Error() string {
+	return fmt.Sprintf("lane %s has no open operation", e.Lane)
+}
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *NothingToResume) Tag() string { return "NothingToResume" }
+
+// LaneNotFound names a lane that the session does not have.
+type LaneNotFound struct {
+	Lane  string
+	Known []string
+}
+
+func (e *LaneNotFound) Error() string {
+	return fmt.Sprintf("lane %q does not exist; lanes: %s", e.Lane, strings.Join(e.Known, ", "))
+}
+
+// Tag is the refusal's stable name.
+func (e *LaneNotFound) Tag() string { return "LaneNotFound" }
+
+// Unwrap makes it a store.ErrNotFound.
+func (e *LaneNotFound) Unwrap() error { return store.ErrNotFound }
+
+// Unsupported is durable work that this engine cannot continue yet.
+type Unsupported struct{ What string }
+
+func (e *Unsupported) Error() string { return e.What + " is not supported by this drover" }
+
+// Tag is the refusal's stable name.
+func (e *Unsupported) Tag() string { return "Unsupported" }
+
+// Defect is a broken invariant: a required value that is missing, an impossible
+// state, a procedure that made no progress (spec §3.3, §4.1).
+type Defect struct {
+	Lane string
+	Err  error
+}
+
+func (e *Defect) Error() string { return fmt.Sprintf("lane %s: invariant defect: %v", e.Lane, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Defect) Unwrap() error { return e.Err }

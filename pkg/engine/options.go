@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Options make a harness over one open session (spec §5.2). Session, Models and
+// Seed.Model are required.
+type Options struct {
+	Session *store.Session
+	Models  effect.Models
+	// Seed is the configuration of main in a session that has none yet.
+	Seed          store.LaneConfiguration
+	SystemPrompt  string
+	StreamOptions message.StreamOptions
+	Retry         RetryPolicy
+	Compaction    op.CompactionSettings
+	SteeringMode  op.QueueMode     // "" is all
+	FollowUpMode  op.QueueMode     // "" is all
+	ToolExecution op.ToolExecution // "" is parallel
+	Hooks         Hooks
+	// Projectors turn custom entries of a type into context messages (spec §2.5).
+	Projectors map[string]Projector
+	// Now is the clock, Unix ms; nil means the system's (D4).
+	Now func() int64
+	// Manual parks every drive at its breakpoints (spec §4.2).
+	Manual bool
+}
+
+// RetryPolicy is the public retry policy; times are milliseconds (spec §0.7,
+// D35).
+type RetryPolicy struct {
+	MaxRetries  int64
+	BaseDelayMs int64
+	// MaxDelayMs is the longest retry-after that is waited for.
+	MaxDelayMs int64
+}
+
+// Projector gives the context messages of a custom entry, none to leave it out.
+// It must be deterministic.
+type Projector func(store.Entry) ([]message.Message, error)
+
+// Hooks are awaited interception points (spec §5.6).
+type Hooks struct {
+	// BeforeDrive runs once per installed pass; its error rejects the pass.
+	BeforeDrive []func(context.Context, BeforeDrive) error
+	// BeforeRun runs while a run is starting; the messages it returns are placed
+	// with the transition that consumes it. A handler that fails is skipped.
+	BeforeRun []func(context.Context, BeforeRun) ([]message.Message, error)
+}
+
+// BeforeDrive is what the before_drive hook sees.
+type BeforeDrive struct {
+	Lane      string
+	RunID     string
+	Operation op.Kind
+}
+
+// BeforeRun is what the before_run hook sees: the prompt plus what earlier
+// handlers injected.
+type BeforeRun struct {
+	Lane   string
+	RunID  string
+	Prompt []message.Message
+}
+
+func (o *Options) complete() error {
+	if o.Session == nil || o.Models == nil {
+		return fmt.Errorf("engine options need a session and models")
+	}
+	if o.Now == nil {
+		o.Now = store.SystemNow
+	}
+	if o.SteeringMode == "" {
+		o.SteeringMode = op.QueueAll
+	}
+	if o.FollowUpMode == "" {
+		o.FollowUpMode = op.QueueAll
+	}
+	if o.ToolExecution == "" {
+		o.ToolExecution = op.Parallel
+	}
+	if o.Seed.ThinkingLevel == "" {
+		o.Seed.ThinkingLevel = message.ThinkingOff
+	}
+	if o.Seed.ActiveToolNames == nil {
+		o.Seed.ActiveToolNames = []string{}
+	}
+	return o.check()
+}
+
+func (o *Options) check() error {
+	numbers := map[string]int64{
+		"retry max retries": o.Retry.MaxRetries, "retry base delay": o.Retry.BaseDelayMs, "retry max delay": o.Retry.MaxDelayMs,
+		"compaction reserve tokens": o.Compaction.ReserveTokens, "compaction keep recent tokens": o.Compaction.KeepRecentTokens,
+	}
+	for name, n := range numbers {
+		if n < 0 || n >= op.MaxSafeInteger {
+			return fmt.Errorf("engine options: %s %d is out of range", name, n)
+		}
+	}
+	return nil
+}
+
+// normalized is the policy as a generation captures it.
+func (r RetryPolicy) normalized() op.RetryPolicy {
+	return op.RetryPolicy{MaxAttempts: r.MaxRetries + 1, BaseDelayMs: r.BaseDelayMs}
+}
+
+func (o *Options) settings() op.Settings {
+	return op.Settings{
+		Compaction: o.Compaction, SteeringMode: o.SteeringMode, FollowUpMode: o.FollowUpMode, ToolExecution: o.ToolExecution,
+	}
+}

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// recover settles a request that no process owns any more with what its frames
+// hold; it needs no model and starts nothing (spec §4.5).
+func (p *pass) recover(ctx context.Context, t op.Turn) error {
+	run, _ := t.Run()
+	pending := run.Phase.(op.Assistant).Generation.(op.EffectPending)
+	partial, err := reduceFrames(ctx, p.lane.h.session, p.operationID, pending.ResponseEntryID)
+	if err != nil {
+		return err
+	}
+	m, err := op.Interrupted(partial, pending.Context.Configuration.Model, p.api(pending), t.Now)
+	if err != nil {
+		return err
+	}
+	if err := p.hit("recovery.settlement", "Settle an interrupted request", fmt.Sprintf(`{"attempt":%d}`, pending.Attempt)); err != nil {
+		return err
+	}
+	for _, e := range []op.Event{
+		{Type: op.EventMessageStart, Message: m},
+		{Type: op.EventMessageEnd, Message: m, EntryID: pending.ResponseEntryID},
+	} {
+		e.Lane, e.RunID, e.Recovery = p.lane.name, p.operationID, true
+		p.lane.h.events.emit(ctx, e)
+	}
+	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+		return op.SettleOrphan(t, m)
+	})
+}
+
+// api names the wire protocol of the captured model, when it is still known.
+func (p *pass) api(pending op.EffectPending) string {
+	model, err := p.lane.h.opts.Models.Resolve(pending.Context.Configuration.Model)
+	if err != nil {
+		return pending.Context.Configuration.Model.Provider
+	}
+	return model.Info().API
+}
+
+// reduceFrames folds the committed frames of one response, page by page; nil when
+// no start frame was committed.
+func reduceFrames(ctx context.Context, q store.Queries, operationID, responseID string) (message.Message, error) {
+	var r message.Reducer
+	query := store.ListQuery{Limit: store.MaxListPage}
+	for {
+		page, err := q.ReadList(ctx, op.Frames(operationID, responseID).Address(), query)
+		if err != nil {
+			return nil, fmt.Errorf("read frames of %s: %w", responseID, err)
+		}
+		for _, element := range page {
+			if err := r.Add(element.Seq, message.Frame(element.Value)); err != nil {
+				return nil, fmt.Errorf("frames of %s: %w", responseID, err)
+			}
+			query.Cursor = element.Seq
+		}
+		if len(page) < store.MaxListPage {
+			m, _ := r.Message()
+			return m, nil
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// InspectOptions narrow and deepen an inspection.
+type InspectOptions struct {
+	Lane     string // "" is every lane
+	Snapshot bool   // include each lane's snapshot
+	// OwnerLive says that some process drives the session now (D23).
+	OwnerLive bool
+}
+
+// LaneReport is what inspect shows of a lane: its execution, configuration and
+// queues, and its snapshot when asked for (spec §5.1, §5.4).
+type LaneReport struct {
+	ExecutionInfo
+	Config        *store.LaneConfiguration // nil: main has none yet
+	Queues        Queues
+	PendingWrites []PendingWrite
+	Snapshot      *LaneSnapshot
+}
+
+// Queues are a lane's queued messages by the way they were queued.
+type Queues struct {
+	Steer, FollowUp, NextRun []QueuedItem
+}
+
+// QueuedItem is a message that waits under its reserved entry id.
+type QueuedItem struct {
+	EntryID string
+	Message message.Message
+}
+
+// PendingWrite is a deferred tree write that waits for a checkpoint.
+type PendingWrite struct {
+	EntryID string
+	Content store.PendingEntry
+}
+
+// LaneSnapshot is one lane as a user interface shows it (spec §5.4).
+type LaneSnapshot struct {
+	Report     *LaneReport
+	Transcript []store.Entry // the context window with its compaction
+	// Streaming is the latest partial answer: live, or reduced from frames.
+	Streaming message.Message
+	Retry     *RetryInfo
+	Faulted   bool
+}
+
+// RetryInfo describes a retry wait.
+type RetryInfo struct {
+	Attempt       int64
+	MaxAttempts   int64
+	NextAttemptAt int64 // Unix ms
+}
+
+// Inspect reports the lanes of a session from any reader; it takes no lease and
+// writes nothing (D9).
+func Inspect(ctx context.Context, q store.Queries, o InspectOptions) ([]LaneReport, error) {
+	names, err := LaneNames(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if o.Lane != "" {
+		if !slices.Contains(names, o.Lane) {
+			return nil, &LaneNotFound{Lane: o.Lane, Known: names}
+		}
+		names = []string{o.Lane}
+	}
+	reports := make([]LaneReport, len(names))
+	for i, name := range names {
+		if err := reports[i].read(ctx, q, name, o); err != nil {
+			return nil, fmt.Errorf("inspect lane %s: %w", name, err)
+		}
+	}
+	return reports, nil
+}
+
+func (r *LaneReport) read(ctx context.Context, q store.Queries, lane string, o InspectOptions) error {
+	info, t, err := readExecution(ctx, q, lane, Owner{Live: o.OwnerLive})
+	if err != nil {
+		return err
+	}
+	r.ExecutionInfo = info
+	cfg, ok, err := store.Get(ctx, q, store.LaneConfig(lane))
+	if err != nil {
+		return err
+	}
+	if ok {
+		r.Config = &cfg.Value
+	}
+	if err := r.readQueues(ctx, q, t); err != nil {
+		return err
+	}
+	if o.Snapshot {
+		r.Snapshot, err = readSnapshot(ctx, q, r, t)
+	}
+	return err
+}
+
+func (r *LaneReport) readQueues(ctx context.Context, q store.Queries, t op.Turn) error {
+	run, _ := t.Run()
+	for _, queue := range []struct {
+		ids  []string
+		into *[]QueuedItem
+	}{
+		{run.Inbox.Steer, &r.Queues.Steer}, {run.Inbox.FollowUp, &r.Queues.FollowUp}, {t.LaneState.PendingNextRun, &r.Queues.NextRun},
+	} {
+		for _, id := range queue.ids {
+			content, err := required(ctx, q, t.Lane, store.Pending(id))
+			if err != nil {
+				return err
+			}
+			*queue.into = append(*queue.into, QueuedItem{id, message.Message(content.Payload)})
+		}
+	}
+	for _, id := range run.Inbox.Writes {
+		content, err := required(ctx, q, t.Lane, store.Pending(id))
+		if err != nil {
+			return err
+		}
+		r.PendingWrites = append(r.PendingWrites, PendingWrite{id, content})
+	}
+	return nil
+}
+
+func readSnapshot(ctx context.Context, q store.Queries, r *LaneReport, t op.Turn) (*LaneSnapshot, error) {
+	s := &LaneSnapshot{Report: r}
+	if t.Leaf != "" {
+		branch, err := q.ScanBranch(ctx, store.BranchQuery{Start: string(t.Leaf), StopAtType: store.TypeCompaction})
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(branch)
+		s.Transcript = branch
+	}
+	run, ok := t.Run()
+	if !ok {
+		return s, nil
+	}
+	if response := op.PendingResponse(run); response != "" {
+		m, err := reduceFrames(ctx, q, t.Operation.OperationID, response)
+		if err != nil {
+			return nil, err
+		}
+		s.Streaming = m
+	}
+	if a, ok := run.Phase.(op.Assistant); ok {
+		if wait, ok := a.Generation.(op.RetryWait); ok {
+			s.Retry = &RetryInfo{wait.NextAttempt, wait.Context.RetryPolicy.MaxAttempts, wait.NotBefore}
+		}
+	}
+	return s, nil
+}
+
+// AppendJSON writes the report: LaneExecutionInfo, then config, queues, pending
+// writes and the snapshot.
+func (r LaneReport) AppendJSON(dst []byte) ([]byte, error) {
+	dst = r.ExecutionInfo.appendFields(append(dst, '{'))
+	dst = append(dst, `,"config":`...)
+	if r.Config == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendConfig(dst, *r.Config)
+	}
+	dst = r.appendQueues(dst)
+	if r.Snapshot != nil {
+		dst = append(dst, `,"snapshot":`...)
+		dst = r.Snapshot.append(dst)
+	}
+	return append(dst, '}'), nil
+}
+
+// MarshalJSON is AppendJSON.
+func (r LaneReport) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
+
+func appendConfig(dst []byte, c store.LaneConfiguration) []byte {
+	dst = append(append(dst, `{"model":`...), modelJSON(c.Model)...)
+	dst = append(dst, `,"thinkingLevel":`...)
+	dst = rawjson.AppendQuote(dst, string(c.ThinkingLevel))
+	dst = append(append(dst, `,"activeToolNames":`...), namesJSON(c.ActiveToolNames)...)
+	return append(dst, '}')
+}
+
+func (r LaneReport) appendQueues(dst []byte) []byte {
+	dst = append(dst, `,"queues":{"steer":`...)
+	dst = appendQueue(dst, r.Queues.Steer)
+	dst = append(dst, `,"followUp":`...)
+	dst = appendQueue(dst, r.Queues.FollowUp)
+	dst = append(dst, `,"nextRun":`...)
+	dst = appendQueue(dst, r.Queues.NextRun)
+	dst = append(dst, `},"pendingWrites":[`...)
+	for i, w := range r.PendingWrites {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = w.append(dst)
+	}
+	return append(dst, ']')
+}
+
+func appendQueue(dst []byte, items []QueuedItem) []byte {
+	dst = append(dst, '[')
+	for i, item := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"entryId":`...)
+		dst = rawjson.AppendQuote(dst, item.EntryID)
+		dst = append(append(dst, `,"message":`...), item.Message...)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func (w PendingWrite) append(dst []byte) []byte {
+	dst = append(dst, `{"entryId":`...)
+	dst = rawjson.AppendQuote(dst, w.EntryID)
+	dst = append(dst, `,"type":`...)
+	dst = rawjson.AppendQuote(dst, string(w.Content.Type))
+	field := `,"message":`
+	if w.Content.Type == store.TypeCustom {
+		dst = append(dst, `,"customType":`...)
+		dst = rawjson.AppendQuote(dst, w.Content.CustomType)
+		field = `,"data":`
+	}
+	if w.Content.Payload != nil {
+		dst = append(append(dst, field...), w.Content.Payload...)
+	}
+	return append(dst, '}')
+}
+
+func (s *LaneSnapshot) append(dst []byte) []byte {
+	dst = append(dst, `{"lane":`...)
+	dst = rawjson.AppendQuote(dst, s.Report.Lane)
+	dst = append(dst, `,"transcript":[`...)
+	for i, e := range s.Transcript {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, _ = e.AppendJSON(dst)
+	}
+	dst = append(dst, `],"leafId":`...)
+	dst, _ = s.Report.LeafID.AppendJSON(dst)
+	dst = append(dst, `,"operation":`...)
+	if s.Report.Current == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = s.appendOperation(dst)
+	}
+	dst = s.Report.appendQueues(dst)
+	dst = append(dst, `,"faulted":`...)
+	if s.Faulted {
+		return append(dst, "true}"...)
+	}
+	return append(dst, "false}"...)
+}
+
+func (s *LaneSnapshot) appendOperation(dst []byte) []byte {
+	dst = s.Report.Current.append(dst)
+	dst = dst[:len(dst)-1]
+	if s.Streaming != nil {
+		dst = append(append(dst, `,"streamingMessage":`...), s.Streaming...)
+	}
+	dst = append(dst, `,"runningTools":[]`...)
+	if s.Retry != nil {
+		dst = append(dst, `,"retry":{"attempt":`...)
+		dst = rawjson.AppendInt(dst, s.Retry.Attempt)
+		dst = append(dst, `,"maxAttempts":`...)
+		dst = rawjson.AppendInt(dst, s.Retry.MaxAttempts)
+		dst = append(dst, `,"nextAttemptAt":`...)
+		dst = append(rawjson.AppendInt(dst, s.Retry.NextAttemptAt), '}')
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// errOperationEnded is how a task learns that its operation's terminal
+// transaction has already committed (spec §4.9).
+var errOperationEnded = errors.New("operation has ended")
+
+// errCancelled stops ordinary work whose operation was asked to cancel.
+var errCancelled = errors.New("cancellation was requested")
+
+// planFunc decides on the lane line: it may read, must not write.
+type planFunc func(context.Context, store.Queries, op.Turn) (op.Plan, error)
+
+// proceed runs an ordinary transition of an operation: a requested cancellation
+// stops it first.
+func (l *Lane) proceed(ctx context.Context, operationID string, plan planFunc) error {
+	return l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+		if err := fence(t, operationID); err != nil {
+			return op.Plan{}, err
+		}
+		if t.State.Cancel().Cancelled() {
+			return op.Plan{}, errCancelled
+		}
+		return plan(ctx, q, t)
+	})
+}
+
+// settle runs a transition that must land even under cancellation. It first
+// makes sure that the session file is still the one it opened (D12).
+func (l *Lane) settle(ctx context.Context, operationID string, plan planFunc) error {
+	if err := l.h.session.Check(ctx); err != nil {
+		return err
+	}
+	return l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+		if err := fence(t, operationID); err != nil {
+			return op.Plan{}, err
+		}
+		return plan(ctx, q, t)
+	})
+}
+
+func fence(t op.Turn, operationID string) error {
+	if t.State == nil || t.Operation.OperationID != operationID {
+		return errOperationEnded
+	}
+	return nil
+}
+
+// transition is the one door: on the lane line it loads the turn, asks for a
+// plan, commits it once, and queues its events in commit order (spec §3.4). It
+// returns when the events have been delivered.
+func (l *Lane) transition(ctx context.Context, plan planFunc) error {
+	var delivery *store.Ticket
+	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
+		turn, err := l.load(ctx, m)
+		if err != nil {
+			return err
+		}
+		p, err := plan(ctx, m, turn)
+		if err != nil {
+			return l.defect(err)
+		}
+		delivery, err = l.commit(m, turn, p)
+		return err
+	})
+	await(ctx, delivery)
+	return err
+}
+
+// defect marks what op calls invalid as a broken invariant of this lane.
+func (l *Lane) defect(err error) error {
+	var invalid *op.Invalid
+	if errors.As(err, &invalid) {
+		return &Defect{Lane: l.name, Err: err}
+	}
+	return err
+}
+
+func (l *Lane) commit(m *store.Mutator, t op.Turn, p op.Plan) (*store.Ticket, error) {
+	id := t.Operation.OperationID
+	if p.Lane != nil && p.Lane.CurrentOperationID != "" {
+		id = string(p.Lane.CurrentOperationID)
+	}
+	tx := p.Tx(id, l.name)
+	res, err := m.Commit(tx)
+	if err != nil {
+		var invalid *store.InvalidWrite
+		if errors.As(err, &invalid) {
+			return nil, &Defect{Lane: l.name, Err: err}
+		}
+		return nil, err
+	}
+	l.observe(p)
+	return l.h.events.enqueue(completed(p.Events, tx, res)), nil
+}
+
+// observe keeps the process-local fence of frame appends in step with the
+// committed state; it runs on the lane line.
+func (l *Lane) observe(p op.Plan) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case p.Result != nil:
+		l.pending = ""
+	case p.Next != nil:
+		run, _ := p.Next.(op.RunState)
+		l.pending = op.PendingResponse(run)
+	}
+}
+
+// completed fills in what only the commit knows: the stored entries and rows.
+func completed(events []op.Event, tx store.Tx, res store.CommitResult) []op.Event {
+	for i, e := range events {
+		switch e.Type {
+		case op.EventEntryAdded:
+			events[i].Entry = committedEntry(e.EntryID, tx, res)
+		case op.EventUsage:
+			events[i].Usage = committedUsage(e.EntryID, tx, res)
+			events[i].Totals = res.Stats.Usage
+		}
+	}
+	return events
+}
+
+func committedEntry(id string, tx store.Tx, res store.CommitResult) *store.Entry {
+	for i, w := range tx {
+		if w.Kind == store.KindEntry && w.Entry.ID == id {
+			e := w.Entry
+			return &store.Entry{
+				Structure: store.Structure{
+					ID: e.ID, ParentID: e.ParentID, Seq: res.Seqs[i], Timestamp: res.Timestamp,
+					Type: e.Type, CustomType: e.CustomType,
+				},
+				Payload: e.Payload,
+			}
+		}
+	}
+	return nil
+}
+
+func committedUsage(id string, tx store.Tx, res store.CommitResult) *store.UsageRow {
+	for i, w := range tx {
+		if w.Kind != store.KindUsage || w.Usage.ID != id {
+			continue
+		}
+		u := w.Usage
+		row := &store.UsageRow{ID: u.ID, Seq: res.Seqs[i], EntryID: u.EntryID, Adjustment: u.Adjustment, Usage: u.RawUsage, Details: u.Details}
+		if row.Usage == nil {
+			row.Usage, _ = u.Usage.AppendJSON(nil)
+		}
+		return row
+	}
+	return nil
+}
+
+// load reads what a transition may look at, together, on the lane line (spec
+// §3.4, §4.4).
+func (l *Lane) load(ctx context.Context, q store.Queries) (op.Turn, error) {
+	return loadTurn(ctx, q, l.name, l.h.opts.Now())
+}
+
+func loadTurn(ctx context.Context, q store.Queries, lane string, now int64) (op.Turn, error) {
+	t := op.Turn{Lane: lane, Now: now}
+	state, err := required(ctx, q, lane, store.LaneStateOf(lane))
+	if err != nil {
+		return t, err
+	}
+	leaf, err := required(ctx, q, lane, store.LaneLeaf(lane))
+	if err != nil {
+		return t, err
+	}
+	t.LaneState, t.Leaf = state, leaf
+	id := string(state.CurrentOperationID)
+	if id == "" {
+		return t, nil
+	}
+	if t.Operation, err = required(ctx, q, lane, op.Meta(id)); err != nil {
+		return t, err
+	}
+	t.State, err = required(ctx, q, lane, op.StateOf(id))
+	return t, err
+}
+
+// required reads a value that must be there: its absence is a defect, never an
+// answer (spec §3.3).
+func required[T any](ctx context.Context, q store.Getter, lane string, v store.Value[T]) (T, error) {
+	got, ok, err := store.Get(ctx, q, v)
+	if err != nil {
+		return got.Value, fmt.Errorf("read %s: %w", v.Address(), err)
+	}
+	if !ok {
+		return got.Value, &Defect{Lane: lane, Err: fmt.Errorf("%s is missing", v.Address())}
+	}
+	return got.Value, nil
+}
