@@ -1,0 +1,74 @@
+# Everything a developer runs. `make test` is what must pass before a change
+# lands; it needs Go and, for the race detector, a C compiler.
+
+GO       ?= go
+MODULE   := github.com/drover-run/drover
+TESTTIME ?= 15m
+FUZZTIME ?= 1m
+
+# The race detector needs cgo, and cgo a C compiler.
+CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
+RACE     := $(if $(CC_FOUND),-race)
+
+.PHONY: build test test-long bench completions tidy-check
+.PHONY: check-format vet staticcheck test-race test-plain
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/drover ./cmd/drover
+
+test: check-format vet staticcheck test-plain test-race
+	@$(if $(RACE),:,echo "note: no C compiler was found, so nothing ran under the race detector")
+
+check-format:
+	@files=$$(gofmt -l cmd internal pkg); test -z "$$files" || { echo "gofmt would change:"; echo "$$files"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+staticcheck: bin/staticcheck
+	bin/staticcheck ./...
+
+bin/staticcheck: tools/go.mod tools/go.sum
+	CGO_ENABLED=0 $(GO) build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@touch bin/staticcheck
+
+# SQLite is a large body of translated C: instrumenting it takes minutes. One
+# package tests it under the race detector; the others that link it run plain.
+SQLITE_RACED := $(MODULE)/pkg/store/sqlite
+sqlite_linked = $(GO) list -test -f '{{range .Deps}}{{if eq . "modernc.org/sqlite"}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./... \
+	| sed -n 's/\.test$$//p' | grep -vx '$(SQLITE_RACED)'
+
+test-plain:
+	$(GO) test -timeout $(TESTTIME) $$($(sqlite_linked))
+
+test-race:
+	$(GO) test $(RACE) -timeout $(TESTTIME) $$($(GO) list ./... | grep -vxF "$$($(sqlite_linked))")
+
+# What takes too long for every change: the full kill matrices, large inputs,
+# and a while of every fuzz target.
+test-long:
+	DROVER_TEST_LONG=1 $(GO) test -timeout 2h ./...
+	@for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+bench: build
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 1h ./...
+
+completions: build
+	mkdir -p completions
+	bin/drover completion bash > completions/drover.bash
+	bin/drover completion zsh > completions/_drover
+	bin/drover completion fish > completions/drover.fish
+	bin/drover completion powershell > completions/drover.ps1
+
+# modernc.org/sqlite works with exactly the libc that its own go.mod names.
+tidy-check:
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+	@sqlite=$$($(GO) list -m -f '{{.GoMod}}' modernc.org/sqlite); \
+	want=$$(sed -n 's/^[[:space:]]*modernc.org\/libc \(v[^ ]*\).*/\1/p' $$sqlite); \
+	have=$$($(GO) list -m -f '{{.Version}}' modernc.org/libc); \
+	test "$$want" = "$$have" || { echo "modernc.org/libc is $$have, sqlite wants $$want"; exit 1; }
