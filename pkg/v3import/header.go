@@ -11,7 +11,8 @@ import (
 type header struct {
 	found     bool
 	id        string
-	created   int64 // Unix ms, noTime when it states none
+	stated    int64 // its time, Unix ms, noTime when it states none
+	created   int64 // its time, or that of the first record
 	cwd       string
 	parent    string // the path of the session it was forked from, "" for none
 	rest      []byte // its other members, as an object; nil for none
@@ -110,7 +111,7 @@ func (x *index) headerTime(raw []byte, p place) {
 	if x.head.created == noTime {
 		x.warn(p.line, p.off, "header_time", "session header has no usable timestamp")
 	}
-	x.lastTS = x.head.created
+	x.head.stated, x.lastTS = x.head.created, x.head.created
 }
 
 // headerRest collects the members that have no place in a session's metadata.

@@ -8,22 +8,6 @@ import (
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// SafeID reports whether a legacy session id can stay the session's id: it is a
-// plain file name of letters, digits, '.', '_' and '-', does not start with a
-// dot, and has at most 128 characters.
-func SafeID(id string) bool {
-	if id == "" || len(id) > 128 || id[0] == '.' {
-		return false
-	}
-	for i := range len(id) {
-		c := id[i]
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
 // minter gives the UUIDv7s of one session. Without a source they are derived
 // from a seed and a number, so that the same file gives the same ids.
 type minter struct {
@@ -67,5 +51,5 @@ func uuidv7(ms int64, tail []byte) string {
 // another process at the same time, meets the same session.
 func freshSessionID(headerID, digest string, created int64) string {
 	sum := sha256.Sum256([]byte(headerID + "\x00" + digest))
-	return uuidv7(created, sum[:10])
+	return uuidv7(max(created, 0), sum[:10])
 }

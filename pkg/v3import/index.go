@@ -17,6 +17,8 @@ type index struct {
 	file *os.File
 	size int64
 	o    Options
+	// headOnly ends the scan behind the header.
+	headOnly bool
 
 	head    header
 	version int64 // as the header states it: 1, 2 or 3
@@ -85,10 +87,13 @@ func (x *index) scan(ctx context.Context) error {
 		case !ok:
 			return x.end(l)
 		}
+		if x.o.tick != nil {
+			x.o.tick(int64(len(line)) + 1)
+		}
 		if l.num%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := x.line(line, l); err != nil {
+		if err := x.line(line, l); err != nil || x.headOnly && x.head.found {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -103,11 +104,7 @@ func readOnce(ctx context.Context, path string, o Options, known *print) (_ *Ses
 	s := &Session{Path: o.Path, LegacyID: x.head.id, Digest: d.sum, Bytes: stat.Size(), tree: t, stat: stat}
 	s.describe(o)
 	if o.Strict && len(s.Report.Warnings) > 0 {
-		w := s.Report.Warnings[0]
-		return nil, &Failure{
-			Path: o.Path, Code: CodeStrict, Message: "refused on a warning: " + w.Message,
-			Line: w.Line, Offset: w.Offset, Warnings: s.Report.Warnings,
-		}
+		return nil, strict(o.Path, s.Report.Warnings)
 	}
 	return s, nil
 }
@@ -192,18 +189,13 @@ func (s *Session) describe(o Options) {
 	t := s.tree
 	h := &t.head
 	s.Header = store.Header{
-		ID: h.id, StorageVersion: store.StorageVersion, CreatedAt: h.created, CWD: h.cwd,
+		ID: h.id, StorageVersion: store.StorageVersion, CreatedAt: h.created, CWD: h.cwd, Generation: 1,
 		LegacyParentSessionPath: h.parent, Source: s.source(),
 	}
 	if h.rest != nil {
 		s.Header.Extra = []store.HeaderField{{Key: []byte(`"legacyHeader"`), Value: h.rest}}
 	}
-	if o.NewID || !SafeID(h.id) {
-		s.rename()
-		if !o.NewID {
-			t.warn(h.line, h.off, "session_id", "session id %q cannot be kept; it becomes %s", h.id, s.Header.ID)
-		}
-	}
+	s.choose(o)
 	r := &s.Report
 	r.Kinds, r.Usage = t.kinds, t.usage
 	m := minter{source: o.IDs, seed: s.Header.ID}
@@ -232,10 +224,29 @@ func (s *Session) describe(o Options) {
 	r.Warnings = t.notes.sorted()
 }
 
-// rename gives the session a fresh id and keeps the old one beside it.
-func (s *Session) rename() {
-	s.Header.LegacySessionID = s.tree.head.id
-	s.Header.ID = freshSessionID(s.tree.head.id, s.Digest, s.tree.head.created)
+// choose gives the session its id: the header's when it can be kept, with the
+// old one beside it otherwise (D2).
+func (s *Session) choose(o Options) {
+	h := &s.tree.head
+	bad := store.CheckID(h.id)
+	id := o.id
+	switch {
+	case id != "":
+	case o.NewID || bad != nil:
+		id = freshSessionID(h.id, s.Digest, h.stated)
+	default:
+		id = h.id
+	}
+	if id == h.id {
+		return
+	}
+	s.Header.ID, s.Header.LegacySessionID = id, h.id
+	switch {
+	case o.why != "":
+		s.tree.warn(h.line, h.off, "session_id", "session id %q %s; it becomes %s", h.id, o.why, id)
+	case bad != nil && !o.NewID:
+		s.tree.warn(h.line, h.off, "session_id", "%v; it becomes %s", bad, id)
+	}
 }
 
 // source says what the session was imported from (D2, D14).
@@ -245,6 +256,10 @@ func (s *Session) source() []byte {
 	dst = append(append(dst, `,"sha256":"`...), s.Digest...)
 	dst = rawjson.AppendInt(append(dst, `","bytes":`...), s.Bytes)
 	dst = rawjson.AppendInt(append(dst, `,"version":`...), s.tree.version)
-	dst = rawjson.AppendQuote(append(dst, `,"path":`...), s.Path)
+	path, err := filepath.Abs(s.Path)
+	if err != nil {
+		path = s.Path
+	}
+	dst = rawjson.AppendQuote(append(dst, `,"path":`...), path)
 	return append(dst, '}')
 }

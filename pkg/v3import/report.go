@@ -28,6 +28,10 @@ type Options struct {
 	// Path is the name shown in messages and kept in the header's source; ""
 	// means the path that was read.
 	Path string
+
+	id   string      // what a batch calls the session, "" for its own choice
+	why  string      // why a batch did not keep the header's id
+	tick func(int64) // told of bytes read; each byte is read twice
 }
 
 // Warning is one thing that was repaired, changed or left out. Line counts from
@@ -46,6 +50,7 @@ const (
 	CodeStrict  = "strict"         // a warning under Options.Strict
 	CodeExists  = "session_exists" // the session is in the repository already
 	CodeMissing = "not_found"      // there is no such file
+	CodeHeld    = "lease_held"     // the session to be replaced is open somewhere
 	CodeIO      = "io"             // the file or the repository could not be used
 )
 

@@ -53,6 +53,9 @@ func (s *Session) records(yield func(store.Record, error) bool) {
 			yield(store.Record{}, s.readError(err))
 			return
 		}
+		if t.o.tick != nil {
+			t.o.tick(int64(t.records[i].size) + 1)
+		}
 		if !yield(store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: e}, nil) {
 			return
 		}
