@@ -16,8 +16,8 @@ import (
 // chunk is how much of a new file is encoded before it is written.
 const chunk = 256 << 10
 
-// Build writes a whole new session file, one record a line, and closes the
-// snapshot. The folder is made when it is missing.
+// Build writes a whole new session file, one record a line. The folder is made
+// when it is missing; the caller closes the snapshot.
 func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
 	err := os.MkdirAll(filepath.Dir(path), fsx.DirMode)
 	if err == nil {
@@ -27,7 +27,7 @@ func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o 
 	if errors.Is(err, fs.ErrExist) {
 		err = store.ErrExists
 	}
-	if err = errors.Join(err, snap.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("build %s: %w", path, err)
 	}
 	return nil

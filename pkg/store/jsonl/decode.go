@@ -155,7 +155,7 @@ func (d *decoder) fastEntry(c *cursor, end int) {
 		c.literal(`,"customType":`)
 		e.CustomType = d.name(c.text())
 	}
-	if c.bad || len(id) == 0 || (c.b[c.i] != ',' && c.b[c.i] != '}') {
+	if c.bad || len(id) == 0 || e.Type == "" || (c.b[c.i] != ',' && c.b[c.i] != '}') {
 		c.bad = true
 		return
 	}

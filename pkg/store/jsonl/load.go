@@ -94,9 +94,3 @@ func parseHeader(path string, line []byte) (store.Header, error) {
 	}
 	return h, nil
 }
-
-// isLegacy recognizes the header of a coding-agent session (spec Appendix B).
-func isLegacy(line []byte) bool {
-	t, ok := rawjson.GetString(line, "type")
-	return ok && t == "session"
-}
