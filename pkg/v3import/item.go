@@ -58,25 +58,29 @@ func (it Item) AppendJSON(dst []byte) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendProblem(append(dst, '{'), w.Code, w.Message, w.Line, w.Offset)
+		dst = appendPlace(append(dst, '{'), w.Line, w.Offset)
+		dst = append(appendReason(append(dst, ','), w.Code, w.Message), '}')
 	}
 	dst = append(dst, `],"error":`...)
 	if it.Failure == nil {
 		return append(dst, `null}`...), nil
 	}
-	dst = appendProblem(append(dst, '{'), it.Failure.Code, it.Failure.Message, it.Failure.Line, it.Failure.Offset)
-	return append(dst, '}'), nil
+	f := it.Failure
+	dst = append(appendReason(append(dst, '{'), f.Code, f.Message), ',')
+	return append(appendPlace(dst, f.Line, f.Offset), "}}"...), nil
 }
 
 // MarshalJSON is AppendJSON.
 func (it Item) MarshalJSON() ([]byte, error) { return it.AppendJSON(nil) }
 
-func appendProblem(dst []byte, code, msg string, line, offset int64) []byte {
+func appendReason(dst []byte, code, msg string) []byte {
 	dst = rawjson.AppendQuote(append(dst, `"code":`...), code)
-	dst = rawjson.AppendQuote(append(dst, `,"message":`...), msg)
-	dst = rawjson.AppendInt(append(dst, `,"line":`...), line)
-	dst = rawjson.AppendInt(append(dst, `,"offset":`...), offset)
-	return append(dst, '}')
+	return rawjson.AppendQuote(append(dst, `,"message":`...), msg)
+}
+
+func appendPlace(dst []byte, line, offset int64) []byte {
+	dst = rawjson.AppendInt(append(dst, `"line":`...), line)
+	return rawjson.AppendInt(append(dst, `,"offset":`...), offset)
 }
 
 // Totals sum a batch. Bytes are those of the files that were imported, or would
