@@ -60,13 +60,16 @@ func (b *Barrier) Hit(ctx context.Context, a Action) error {
 	}
 }
 
-func (b *Barrier) unpark(p *parked, err error) {
+// unpark ends a parked hit; false when another call was first.
+func (b *Barrier) unpark(p *parked, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.parked == p {
-		b.parked = nil
-		p.release <- err
+	if b.parked != p {
+		return false
 	}
+	b.parked = nil
+	p.release <- err
+	return true
 }
 
 // Peek returns the parked action, waiting until there is one, ended closes, or
@@ -94,10 +97,9 @@ func (b *Barrier) Execute() (Action, bool) {
 	b.mu.Lock()
 	p := b.parked
 	b.mu.Unlock()
-	if p == nil {
+	if p == nil || !b.unpark(p, nil) {
 		return Action{}, false
 	}
-	b.unpark(p, nil)
 	return p.action, true
 }
 
