@@ -11,7 +11,7 @@ import (
 
 // The statement that every commit begins with: it reads what the commit counts
 // on and yields no row to an owner that was replaced (D19).
-const sqlBase = `SELECT s.next_seq, s.newest_timestamp FROM session s CROSS JOIN writer_lease l
+const sqlBase = `SELECT s.next_seq, s.newest_timestamp FROM writer_lease l CROSS JOIN session s
 	WHERE l.owner_id = ?1 AND l.fence = ?2`
 
 const sqlAdvance = `UPDATE session SET next_seq = ?1, newest_timestamp = ?2, message_count = ?3,
