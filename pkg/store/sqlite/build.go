@@ -61,10 +61,12 @@ func (d Driver) build(ctx context.Context, temp, path string, snap *store.Snapsh
 	if o.NoSync {
 		return nil
 	}
-	if err := d.fs().SyncDir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("sync folder of %s: %w", path, err)
+	err := d.fs().SyncDir(filepath.Dir(path))
+	if err != nil && !o.Replace {
+		// A session whose creation is not believed must not be found later.
+		err = errors.Join(err, removeFiles(d.fs(), path))
 	}
-	return nil
+	return err
 }
 
 // mayBuild refuses a name that is taken, by a session or by the WAL of one:
