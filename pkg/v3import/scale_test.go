@@ -31,6 +31,38 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
+// TestStoppedSnapshot stops in the middle of a file that is read ahead.
+func TestStoppedSnapshot(t *testing.T) {
+	text := bytes.NewBufferString(v3)
+	for i := range 2 * pipeFrom / 1000 {
+		text.WriteString(rec("message", fmt.Sprint(i), "", `"message":{"role":"user","content":"`+strings.Repeat("x", 1000)+`"}`))
+	}
+	s, err := Read(t.Context(), write(t, text.String()), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stop := range 3 {
+		n := 0
+		for _, err := range s.Snapshot().Records {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n > stop*500 {
+				break
+			}
+		}
+	}
+	if got := int64(len(entriesOf(t, s))); got != s.Report.Entries {
+		t.Errorf("%d of %d entries", got, s.Report.Entries)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(s.Path); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestDeepChain walks neither recursively nor over and over: a chain of 100,000
 // records with 20,000 compactions whose kept range starts on another branch, at
 // the root, or nowhere.
