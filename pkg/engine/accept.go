@@ -33,7 +33,8 @@ type Admission struct {
 }
 
 // Accept creates a run durably and starts nothing (spec §3.6). It refuses with
-// *LaneBusy, *InvalidMessage or *MissingIdentities, and writes nothing then.
+// *LaneBusy, *InvalidMessage or *MissingIdentities, and writes nothing then. A
+// caller whose context ends may have been accepted all the same.
 func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 	if err := l.h.admission(); err != nil {
 		return Admission{}, err
@@ -45,6 +46,13 @@ func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 	if err := l.h.session.Check(ctx); err != nil {
 		return Admission{}, err
 	}
+	// One request at a time, or a refused one could have set the lane (D40).
+	select {
+	case l.accepts <- struct{}{}:
+		defer func() { <-l.accepts }()
+	case <-ctx.Done():
+		return Admission{}, context.Cause(ctx)
+	}
 	if err := l.preflight(ctx, r, len(prompt)); err != nil {
 		return Admission{}, err
 	}
@@ -55,7 +63,7 @@ func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 	if id == "" {
 		id = l.h.session.IDs().NewID()
 	}
-	admission := Admission{OperationID: id, Kind: op.KindRun}
+	startedAt := make(chan int64, 1)
 	err = l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
 		if err := l.busy(t); err != nil {
 			return op.Plan{}, err
@@ -64,10 +72,13 @@ func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 		if err != nil {
 			return op.Plan{}, err
 		}
-		admission.StartedAt = t.Now
+		startedAt <- t.Now
 		return op.Accept(t, op.RunRequest{OperationID: id, Prompt: prompt, NextRun: waiting, Settings: l.h.opts.settings()})
 	})
-	return admission, err
+	if err != nil {
+		return Admission{}, err
+	}
+	return Admission{OperationID: id, Kind: op.KindRun, StartedAt: <-startedAt}, nil
 }
 
 // normalize turns the request into messages with their entry ids; it needs no

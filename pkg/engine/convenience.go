@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/drover-run/drover/pkg/engine/op"
+)
 
 // Prompt accepts a run and drives it to its end, waiting here through retries;
 // it composes Accept and Drive and nothing else (spec §5.1).
@@ -9,13 +13,7 @@ func (l *Lane) Prompt(ctx context.Context, r Request) (DriveOutcome, error) {
 	if err != nil {
 		return DriveOutcome{}, err
 	}
-	for {
-		d, err := l.Drive(ctx, DriveOptions{OperationID: admission.OperationID, WaitForRetry: true})
-		retry := d.Kind == Waiting && d.Reason == WaitRetry
-		if err != nil || !retry {
-			return d, err
-		}
-	}
+	return l.complete(ctx, admission.OperationID)
 }
 
 // Resume drives the lane's open operation; a lane without one is
@@ -28,5 +26,17 @@ func (l *Lane) Resume(ctx context.Context) (DriveOutcome, error) {
 	if info.Current == nil {
 		return DriveOutcome{}, &NothingToResume{Lane: l.name}
 	}
-	return l.Drive(ctx, DriveOptions{OperationID: info.Current.ID, WaitForRetry: true})
+	l.h.events.emit(ctx, op.Event{Type: op.EventRunResume, Lane: l.name, RunID: info.Current.ID})
+	return l.complete(ctx, info.Current.ID)
+}
+
+// complete drives an operation until it settles or waits for more than time: a
+// pass that it only joined may have ended earlier by its own options.
+func (l *Lane) complete(ctx context.Context, id string) (DriveOutcome, error) {
+	for {
+		d, err := l.Drive(ctx, DriveOptions{OperationID: id, WaitForRetry: true})
+		if err != nil || d.Kind == Settled || d.Kind == Waiting && d.Reason != WaitRetry {
+			return d, err
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -38,55 +39,65 @@ type pass struct {
 // *OperationMismatch (spec §4.1). A caller whose context ends stops waiting; the
 // pass goes on until the harness closes.
 func (l *Lane) Drive(ctx context.Context, o DriveOptions) (DriveOutcome, error) {
-	p, settled, err := l.install(ctx, o)
-	if err != nil {
-		return DriveOutcome{}, err
-	}
-	if settled != nil {
-		return *settled, nil
-	}
-	select {
-	case <-p.done:
-		return p.outcome, p.err
-	case <-ctx.Done():
-		return DriveOutcome{}, context.Cause(ctx)
+	for {
+		in, err := onLine(ctx, l, func(m *store.Mutator) (installed, error) { return l.install(ctx, m, o) })
+		if err != nil {
+			return DriveOutcome{}, err
+		}
+		if in.settled != nil {
+			return *in.settled, nil
+		}
+		select {
+		case <-in.pass.done:
+		case <-ctx.Done():
+			return DriveOutcome{}, context.Cause(ctx)
+		}
+		if in.pass.operationID == o.OperationID {
+			return in.pass.outcome, in.pass.err
+		}
+		// That was the pass of the operation before, telling its end: a lane has one
+		// pass at a time.
 	}
 }
 
-// install decides on the lane line which of §4.1's rules applies.
-func (l *Lane) install(ctx context.Context, o DriveOptions) (p *pass, settled *DriveOutcome, err error) {
-	fresh := false
-	err = l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
-		t, err := l.load(ctx, m)
-		if err != nil {
-			return err
-		}
-		l.mu.Lock()
-		active := l.active
-		l.mu.Unlock()
-		switch {
-		case active != nil && active.operationID == o.OperationID:
-			p = active
-			return nil
-		case t.State == nil || t.Operation.OperationID != o.OperationID:
-			settled, err = l.settledResult(ctx, m, o.OperationID)
-			return err
-		}
-		if err := l.h.admission(); err != nil {
-			return err
-		}
-		p = &pass{lane: l, operationID: o.OperationID, options: o, gate: effect.NewGate(context.Background()), done: make(chan struct{})}
-		l.mu.Lock()
-		l.active, l.missing = p, nil
-		l.mu.Unlock()
-		l.h.passes.Add(1)
-		fresh = true
-		return nil
-	})
-	if fresh {
-		go p.run()
+// installed is what a drive waits for: the answer that is there already, or a
+// pass.
+type installed struct {
+	settled *DriveOutcome
+	pass    *pass
+}
+
+// install decides on the lane line which of §4.1's rules applies. The pass starts
+// here: its caller may have stopped waiting for this job.
+func (l *Lane) install(ctx context.Context, m *store.Mutator, o DriveOptions) (installed, error) {
+	t, err := l.load(ctx, m)
+	if err != nil {
+		return installed{}, err
 	}
-	return p, settled, err
+	l.mu.Lock()
+	active := l.active
+	l.mu.Unlock()
+	switch {
+	case active != nil && active.operationID == o.OperationID:
+		return installed{pass: active}, nil
+	case t.State == nil:
+		settled, err := l.settledResult(ctx, m, o.OperationID)
+		return installed{settled: settled}, err
+	case t.Operation.OperationID != o.OperationID:
+		return installed{}, &OperationMismatch{Lane: l.name, Expected: o.OperationID, Current: t.Operation.OperationID}
+	case active != nil:
+		return installed{pass: active}, nil
+	}
+	if err := l.h.admission(); err != nil {
+		return installed{}, err
+	}
+	p := &pass{lane: l, operationID: o.OperationID, options: o, gate: effect.NewGate(context.Background()), done: make(chan struct{})}
+	l.mu.Lock()
+	l.active, l.missing = p, nil
+	l.mu.Unlock()
+	l.h.passes.Add(1)
+	go p.run()
+	return installed{pass: p}, nil
 }
 
 // settledResult answers for an operation that is not current: its outcome when
@@ -169,7 +180,8 @@ func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 			return DriveOutcome{}, &Defect{Lane: p.lane.name, Err: fmt.Errorf("no progress at %s", op.PointOf(t.State))}
 		}
 		t = next
-		if p.mustYield(t) {
+		// A retry wait that is not due yet says more than that time is up (§4.5).
+		if p.mustYield(t) && !waits(t) {
 			return DriveOutcome{Kind: Yielded, OperationID: p.operationID}, nil
 		}
 	}
@@ -207,8 +219,18 @@ func (p *pass) current(ctx context.Context) (op.Turn, error) {
 	return t, fence(t, p.operationID)
 }
 
+// mustYield reports whether the caller's time is up where a pass may stop; a
+// cancelled operation is reconciled first (spec §4.5).
 func (p *pass) mustYield(t op.Turn) bool {
-	return p.options.Deadline != 0 && t.Now >= p.options.Deadline && op.PointOf(t.State).Safe()
+	return p.options.Deadline != 0 && t.Now >= p.options.Deadline && op.PointOf(t.State).Safe() && !t.State.Cancel().Cancelled()
+}
+
+// waits reports whether a run waits for a retry that is not due.
+func waits(t op.Turn) bool {
+	run, _ := t.Run()
+	a, _ := run.Phase.(op.Assistant)
+	wait, ok := a.Generation.(op.RetryWait)
+	return ok && t.Now < wait.NotBefore
 }
 
 // step runs the procedure that continues a state. A non-nil outcome ends the
@@ -226,7 +248,7 @@ func (p *pass) step(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	case op.StepRetry:
 		return p.retry(ctx, t)
 	case op.StepFinish:
-		return nil, p.finish(ctx)
+		return p.finish(ctx)
 	case op.StepReconcile:
 		return nil, &Unsupported{What: "a cancelled operation"}
 	}
@@ -242,11 +264,14 @@ func (p *pass) hit(kind, description, details string) error {
 	return p.lane.barrier.Hit(p.gate.Context(), a)
 }
 
-func (p *pass) finish(ctx context.Context) error {
+// finish commits the end of the run and answers with it, whatever the lane does
+// next (spec §3.13).
+func (p *pass) finish(ctx context.Context) (*DriveOutcome, error) {
 	if err := p.hit("checkpoint.finish", "End the run", ""); err != nil {
-		return err
+		return nil, err
 	}
-	return p.lane.settle(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+	end := DriveOutcome{Kind: Settled, OperationID: p.operationID, Outcome: &Outcome{}}
+	err := p.lane.settle(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
 		for _, prefix := range op.Owned(p.operationID) {
 			values, err := q.ScanValues(ctx, prefix)
 			if err != nil {
@@ -257,20 +282,17 @@ func (p *pass) finish(ctx context.Context) error {
 			}
 		}
 		plan, err := op.Finish(t)
-		if err == nil {
-			err = p.attachFinal(ctx, q, plan)
+		if err != nil {
+			return plan, err
 		}
+		*end.Outcome, err = hydrate(ctx, q, *plan.Result)
+		plan.Events[len(plan.Events)-1].Message = end.Outcome.FinalMessage // of run_end
 		return plan, err
 	})
-}
-
-// attachFinal gives the run_end event the message that its result names.
-func (p *pass) attachFinal(ctx context.Context, q store.Queries, plan op.Plan) error {
-	outcome, err := hydrate(ctx, q, *plan.Result)
-	if err == nil && outcome.FinalEntryID != "" {
-		plan.Events[len(plan.Events)-1].Message = outcome.FinalMessage
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return &end, nil
 }
 
 // retry waits for, then leaves, a retry wait (spec §4.5).
@@ -294,13 +316,17 @@ func (p *pass) retry(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	})
 }
 
+// longestTimer is the longest wait that a timer can be set to, in ms.
+const longestTimer = int64(math.MaxInt64 / time.Millisecond)
+
 func (p *pass) sleep(wait op.RetryWait) error {
 	details := fmt.Sprintf(`{"attempt":%d,"notBefore":%d}`, wait.NextAttempt, wait.NotBefore)
 	if err := p.hit("retry.sleep", "Wait before the next attempt", details); err != nil {
 		return err
 	}
 	_, err := effect.Admit(p.gate, func(ctx context.Context) (struct{}, error) {
-		timer := time.NewTimer(time.Duration(wait.NotBefore-p.lane.h.opts.Now()) * time.Millisecond)
+		ms := min(wait.NotBefore-p.lane.h.opts.Now(), longestTimer)
+		timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

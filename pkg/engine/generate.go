@@ -12,8 +12,8 @@ import (
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// startStep opens a generation step (spec §3.7). A model that is missing now
-// waits before anything is captured.
+// startStep opens a generation step (spec §3.7). Whether its model is there is
+// asked by the request, which may wait for it (spec §4.4).
 func (p *pass) startStep(ctx context.Context, _ op.Turn) (*DriveOutcome, error) {
 	stepID := p.lane.h.session.IDs().NewID()
 	return nil, p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {

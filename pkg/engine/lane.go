@@ -16,6 +16,7 @@ type Lane struct {
 	h       *Harness
 	name    string
 	barrier *effect.Barrier
+	accepts chan struct{} // holds one token while a request is being accepted
 
 	mu      sync.Mutex
 	active  *pass            // the drive pass of this process
@@ -25,7 +26,7 @@ type Lane struct {
 }
 
 func newLane(h *Harness, name string) *Lane {
-	l := &Lane{h: h, name: name}
+	l := &Lane{h: h, name: name, accepts: make(chan struct{}, 1)}
 	if h.opts.Manual {
 		l.barrier = effect.NewManualBarrier()
 	}
@@ -96,11 +97,7 @@ func (c Configure) apply(cfg store.LaneConfiguration) store.LaneConfiguration {
 // Configure replaces the lane's configuration; an open operation keeps what its
 // steps captured (spec §2.3, §5.1).
 func (l *Lane) Configure(ctx context.Context, c Configure) error {
-	var delivery *store.Ticket
-	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) (err error) {
-		delivery, err = l.configure(ctx, m, c)
-		return err
-	})
+	delivery, err := onLine(ctx, l, func(m *store.Mutator) (*store.Ticket, error) { return l.configure(ctx, m, c) })
 	await(ctx, delivery)
 	return err
 }

@@ -58,21 +58,38 @@ func fence(t op.Turn, operationID string) error {
 // plan, commits it once, and queues its events in commit order (spec §3.4). It
 // returns when the events have been delivered.
 func (l *Lane) transition(ctx context.Context, plan planFunc) error {
-	var delivery *store.Ticket
-	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
+	delivery, err := onLine(ctx, l, func(m *store.Mutator) (*store.Ticket, error) {
 		turn, err := l.load(ctx, m)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p, err := plan(ctx, m, turn)
 		if err != nil {
-			return l.defect(err)
+			return nil, l.defect(err)
 		}
-		delivery, err = l.commit(m, turn, p)
-		return err
+		return l.commit(m, turn, p)
 	})
 	await(ctx, delivery)
 	return err
+}
+
+// onLine runs a job on the lane's line and hands over what it found. A caller
+// whose context ends gets nothing of a job that then still runs, so that the two
+// share no variable.
+func onLine[T any](ctx context.Context, l *Lane, job func(*store.Mutator) (T, error)) (T, error) {
+	found := make(chan T, 1)
+	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
+		x, err := job(m)
+		if err == nil {
+			found <- x
+		}
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return <-found, nil
 }
 
 // defect marks what op calls invalid as a broken invariant of this lane.
