@@ -111,6 +111,80 @@ func TestBuildRefusesWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestReplaceUnderOwnership: what is replaced belongs to nobody, keeps no WAL,
+// and is complete until the very end (D51).
+func TestReplaceUnderOwnership(t *testing.T) {
+	replace := func(d Driver, path string) error {
+		return d.Build(ctx, path, store.NewSnapshot(header("new"), nil), store.BuildOptions{Replace: true})
+	}
+	is := func(t *testing.T, path, id string) {
+		t.Helper()
+		if h, err := (Driver{}).Header(ctx, path); err != nil || h.ID != id {
+			t.Errorf("the file is %q, error %v, want %q", h.ID, err, id)
+		}
+	}
+	t.Run("owned", func(t *testing.T) {
+		path := newSession(t)
+		b := open(t, path, store.OpenOptions{})
+		var held *store.Held
+		if err := replace(Driver{}, path); !errors.As(err, &held) {
+			t.Errorf("replace: got %v, want *Held", err)
+		}
+		commit(t, b, marks.Append("x"))
+		is(t, path, "s1")
+	})
+	t.Run("its WAL is full", func(t *testing.T) {
+		path := killedSession(t)
+		if err := replace(Driver{}, path); err != nil {
+			t.Fatal(err)
+		}
+		is(t, path, "new")
+		if got := readMarks(t, open(t, path, store.OpenOptions{})); len(got) > 0 {
+			t.Errorf("the new session holds %v of the old one", got)
+		}
+	})
+	t.Run("readers hold its WAL", func(t *testing.T) {
+		path := killedSession(t)
+		r, err := openReader(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := replace(Driver{}, path); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("replace: got %v, want EBUSY", err)
+		}
+		mustClose(t, r)
+		is(t, path, "s1")
+		if got := readMarks(t, open(t, path, store.OpenOptions{})); !slices.Equal(got, []string{"0"}) {
+			t.Errorf("the old session holds %v, want what its owner committed", got)
+		}
+	})
+	t.Run("damaged", func(t *testing.T) {
+		path := newSession(t)
+		damage(t, path, 0, make([]byte, 8192))
+		if err := os.WriteFile(walPath(path), []byte("of the damaged file"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := replace(Driver{}, path); err != nil {
+			t.Fatal(err)
+		}
+		is(t, path, "new")
+	})
+	for _, op := range []fsxtest.Op{fsxtest.Rename, fsxtest.SyncDir, fsxtest.Remove} {
+		t.Run("failing "+string(op), func(t *testing.T) {
+			path := killedSession(t)
+			system := &fsxtest.FS{}
+			system.Fail(fsxtest.Rule{Op: op, Err: syscall.EIO})
+			if err := replace(Driver{system: system}, path); !errors.Is(err, syscall.EIO) {
+				t.Errorf("replace: got %v, want EIO", err)
+			}
+			is(t, path, "s1")
+			if got := readMarks(t, open(t, path, store.OpenOptions{})); !slices.Equal(got, []string{"0"}) {
+				t.Errorf("the old session holds %v, want what its owner committed", got)
+			}
+		})
+	}
+}
+
 // TestBuildBesideAnOldWAL: SQLite would replay a deleted session's WAL into the
 // new database.
 func TestBuildBesideAnOldWAL(t *testing.T) {

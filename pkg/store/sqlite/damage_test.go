@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -136,6 +138,63 @@ func TestFullDatabase(t *testing.T) {
 	mustClose(t, next)
 	if found := problemsOf(t, path); len(found) > 0 {
 		t.Errorf("problems: %v", found)
+	}
+}
+
+// TestFailureAtEveryStatement: whichever statement of a commit fails, none of
+// them took effect and the next owner goes on.
+func TestFailureAtEveryStatement(t *testing.T) {
+	state := store.NewValue[int]("app", "state")
+	for _, event := range []string{
+		"INSERT ON entries", "INSERT ON branch_entries", "INSERT ON branch_meta", "UPDATE ON branch_meta", "INSERT ON scalar_values",
+		"UPDATE ON scalar_values", "DELETE ON scalar_values", "INSERT ON list_values", "DELETE ON list_values", "INSERT ON usage_ledger", "UPDATE ON session",
+	} {
+		t.Run(event, func(t *testing.T) {
+			path := newSession(t)
+			b := open(t, path, store.OpenOptions{})
+			gone := store.NewValue[int]("app", "gone")
+			commit(t, b, userEntry("e1", ""), userEntry("e2", "e1"), state.Set(1), gone.Set(1), marks.Append("before"))
+			before, err := b.Snapshot(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := store.Collect(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			foreign(t, path, `CREATE TRIGGER fail BEFORE `+event+` BEGIN SELECT RAISE(ABORT, 'injected'); END`)
+			_, err = b.Commit(ctx, store.Tx{
+				marks.Delete(), marks.Append("never"), state.Set(2), gone.Delete(), store.NewValue[int]("app", "new").Set(3),
+				userEntry("e3", "e2"), userEntry("e4", "e1"), store.InsertUsage(store.NewUsage{ID: "u1", EntryID: "e3"}),
+			})
+			if err == nil || !strings.Contains(err.Error(), "injected") {
+				t.Fatalf("commit: %v, want the injected failure", err)
+			}
+			if _, err := b.Commit(ctx, store.Tx{marks.Append("later")}); err == nil {
+				t.Error("the next commit succeeded")
+			}
+			mustClose(t, b)
+			foreign(t, path, `DROP TRIGGER fail`)
+			next := open(t, path, store.OpenOptions{})
+			after, err := next.Snapshot(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := store.Collect(after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("contents after the failure (-want +got):\n%s", diff)
+			}
+			if res := commit(t, next, userEntry("e3", "e2")); res.FirstSeq != 6 {
+				t.Errorf("the next number is %d, want 6", res.FirstSeq)
+			}
+			mustClose(t, next)
+			if found := problemsOf(t, path); len(found) > 0 {
+				t.Errorf("problems: %v", found)
+			}
+		})
 	}
 }
 
