@@ -23,7 +23,7 @@ type writer struct {
 // before children; the one usage row; main's leaf and state, without
 // configuration; the name and the labels. It may be taken more than once, each
 // time with the same records. It reads the file while it is read, and ends with
-// *Changed when the file changed in the meantime. Its Close does nothing: Close
+// *Changed when the file was rewritten in the meantime. Its Close does nothing: Close
 // the session.
 func (s *Session) Snapshot() *store.Snapshot {
 	after := s.Report.Entries + 1 + 2 + int64(len(s.tree.marks)) + 1
