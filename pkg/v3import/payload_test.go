@@ -1,10 +1,13 @@
 package v3import
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-run/drover/pkg/message"
 )
 
 func TestPayloads(t *testing.T) {
@@ -27,7 +30,7 @@ func TestPayloads(t *testing.T) {
 			`message {"message":{"role":"bashExecution","command":"ls","output":"","cancelled":false,"truncated":false}}`, ""),
 		one("message", `"message":{"role":"system","content":"x","sections":{"a":null}}`, `message {"message":{"role":"system","content":"x","sections":{"a":null}}}`, ""),
 		one("message", `"message":{"role":"alien","content":"x"}`, `message {"message":{"role":"alien","content":"x"}}`, "3 unknown_role"),
-		one("message", `"message":{"content":"x"}`, `message {"message":{"content":"x"}}`, "3 unknown_role"),
+		one("message", `"message":{"content":"x"}`, `custom/pi.v3.message {"data":{"type":"message","id":"x","parentId":"a"`+second+`,"message":{"content":"x"}}}`, "3 message_missing"),
 		one("message", `"message":{"role":"user"}`, `message {"message":{"role":"user"}}`, "3 content_missing"),
 		one("message", `"message":{"role":"assistant","content":null}`, `message {"message":{"role":"assistant","content":null}}`, "3 content_missing"),
 		one("message", `"note":1`, `custom/pi.v3.message {"data":{"type":"message","id":"x","parentId":"a"`+second+`,"note":1}}`, "3 message_missing"),
@@ -149,4 +152,53 @@ func TestTimes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUsage sums the five places in file order: abandoned branches count, copies
+// do not, and costs are added from left to right.
+func TestUsage(t *testing.T) {
+	spent := func(cost string) string { return `"usage":{"input":10,"output":1,"cost":{"total":` + cost + `}}` }
+	text := join(v3, bot("a", ""), bot("b", "a"), bot("b", "a"),
+		rec("message", "r", "a", `"message":{"role":"toolResult","toolCallId":"x","content":[],`+spent("0.1")+`}`),
+		rec("message", "n", "a", `"message":{"role":"user","content":"no place",`+spent("9")+`}`),
+		rec("compaction", "c", "r", `"summary":"s","firstKeptEntryId":"c",`+spent("0.2")),
+		rec("branch_summary", "s", "c", `"summary":"s","fromId":"a",`+spent("0.3")),
+		rec("usage", "u", "s", `"kind":"x","provider":"p","model":"m",`+spent("0.4")),
+		rec("usage", "v", "u", `"usage":"none"`), rec("usage", "w", "v", `"usage":null`))
+	s, err := Read(t.Context(), write(t, text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	var row string
+	for r, err := range s.Snapshot().Records {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Usage != nil {
+			row += string(r.Usage.Usage)
+		}
+	}
+	want := `{"input":42,"output":8,"cacheRead":0,"cacheWrite":0,"totalTokens":6,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":` + total(0.5, 0.5, 0.1, 0.2, 0.3, 0.4) + `}}`
+	if diff := cmp.Diff(want, row); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff("4 duplicate_record\n10 bad_usage", describeWarnings(text, s.Report.Warnings)); diff != "" {
+		t.Error(diff)
+	}
+	counts := s.Report
+	counts.Warnings, counts.Usage = nil, message.Usage{}
+	kinds := []KindCount{{"message", 5}, {"compaction", 1}, {"branch_summary", 1}, {"usage", 3}}
+	if diff := cmp.Diff(Report{Entries: 6, Discarded: 4, Messages: 4, Kinds: kinds}, counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// total adds without the exact arithmetic of constants.
+func total(costs ...float64) string {
+	sum := 0.0
+	for _, c := range costs {
+		sum += c
+	}
+	return strconv.FormatFloat(sum, 'g', -1, 64)
 }

@@ -183,6 +183,11 @@ func (x *index) message(o *object, p place, r *record) {
 		return
 	}
 	role, _ := textOf(o.msg(keyRole))
+	if role == "" {
+		r.kind = kindWhole
+		x.warn(p.line, p.off, "message_missing", "message without a role kept as a custom entry pi.v3.message")
+		return
+	}
 	if stop, _ := textOf(o.msg(keyStopReason)); role == "assistant" && stop == "pending" {
 		r.kind = kindWhole
 		x.warn(p.line, p.off, "message_pending", "unfinished answer kept as a custom entry pi.v3.message")

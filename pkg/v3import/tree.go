@@ -61,7 +61,11 @@ func (x *index) resolve() (*tree, error) {
 // reportTypes warns about the types this package does not know.
 func (x *index) reportTypes() {
 	for typ, t := range x.unknown {
-		x.warn(t.first.Line, t.first.Offset, "unknown_type", "%d records of unknown type %q kept as custom entries pi.v3.%s", t.seen, typ, typ)
+		how := "a record of unknown type %q kept as a custom entry " + UnknownPrefix + "%s"
+		if t.seen > 1 {
+			how += fmt.Sprintf(", and %d more like it", t.seen-1)
+		}
+		x.warn(t.first.Line, t.first.Offset, "unknown_type", how, typ, typ)
 	}
 }
 
