@@ -100,7 +100,7 @@ func TestDeepChain(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	last := s.Report.Warnings[len(s.Report.Warnings)-1]
-	if len(s.Report.Warnings) != warningsPerCode+1 || last.Message != fmt.Sprintf("and %d more like this from here on", n/15+1-warningsPerCode) {
+	if len(s.Report.Warnings) != warningsPerCode+1 || last.Message != fmt.Sprintf("and %d more like this from here on", (n+14)/15-warningsPerCode) {
 		t.Errorf("%d warnings, last %+v", len(s.Report.Warnings), last)
 	}
 }
