@@ -256,10 +256,14 @@ func (r *Repo) holders(ctx context.Context, id string) ([]Driver, error) {
 
 // exists looks at the name first: what lies there need not be readable.
 func (r *Repo) exists(ctx context.Context, d Driver, path string) (bool, error) {
-	if _, err := os.Lstat(path); err == nil {
+	_, err := os.Lstat(path)
+	if err == nil {
 		return true, nil
 	}
-	_, err := d.Header(ctx, path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("look for session: %w", err)
+	}
+	_, err = d.Header(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
