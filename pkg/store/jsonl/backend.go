@@ -30,11 +30,11 @@ type backend struct {
 	now       func() int64
 	powerSafe bool
 
-	commits  store.Line
-	closing  sync.Once
-	closeErr error
-
-	// The rest belongs to the job that holds the commit line.
+	// turn holds one token: whoever took it out may use what follows. Waiters
+	// get it in the order they came.
+	turn   chan struct{}
+	closed bool
+	err    error // of the close
 	size   int64 // where the next line starts
 	end    int64 // where the file ends, as this owner left it
 	bare   bool  // the last line still needs its newline
@@ -43,13 +43,33 @@ type backend struct {
 	places []memory.Place
 }
 
+// enter waits for the turn of its caller, who gives it back with leave.
+func (b *backend) enter(ctx context.Context) error {
+	select {
+	case <-b.turn:
+	default:
+		select {
+		case <-b.turn:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if b.closed {
+		b.leave()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+func (b *backend) leave() { b.turn <- struct{}{} }
+
 // Commit writes one transaction as one line with one write.
-func (b *backend) Commit(ctx context.Context, tx store.Tx) (res store.CommitResult, err error) {
-	err = b.commits.Do(ctx, func() (err error) {
-		res, err = b.commit(tx)
-		return err
-	})
-	return res, err
+func (b *backend) Commit(ctx context.Context, tx store.Tx) (store.CommitResult, error) {
+	if err := b.enter(ctx); err != nil {
+		return store.CommitResult{}, err
+	}
+	defer b.leave()
+	return b.commit(tx)
 }
 
 func (b *backend) commit(tx store.Tx) (store.CommitResult, error) {
@@ -123,7 +143,11 @@ func (b *backend) encode(records []store.Record) {
 // Check reports a file that is not the one this owner left: deleted, replaced,
 // or changed by another hand; or a lock that is not the only one any more.
 func (b *backend) Check(ctx context.Context) error {
-	return b.commits.Do(ctx, b.check)
+	if err := b.enter(ctx); err != nil {
+		return err
+	}
+	defer b.leave()
+	return b.check()
 }
 
 func (b *backend) check() error {
@@ -153,12 +177,14 @@ func (b *backend) check() error {
 
 // Close drains admitted commits, then closes the file and gives up the lock.
 func (b *backend) Close() error {
-	<-b.commits.Seal(store.ErrClosed)
-	b.closing.Do(func() {
+	<-b.turn
+	defer b.leave()
+	if !b.closed {
+		b.closed = true
 		b.State.Close()
-		b.closeErr = errors.Join(b.file.Close(), b.lock.Unlock())
-	})
-	return b.closeErr
+		b.err = errors.Join(b.file.Close(), b.lock.Unlock())
+	}
+	return b.err
 }
 
 // reader is a view: the file as it was for a moment.

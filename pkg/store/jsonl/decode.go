@@ -118,11 +118,7 @@ func (d *decoder) object(line []byte, i int) (end int, err error) {
 		d.record.Kind = store.KindList
 		d.fastAddressed(&c)
 	case c.takes(`{"kind":"entry","seq":`):
-		end, serr := rawjson.Skip(line, i)
-		if serr != nil {
-			return 0, &fault{serr.Offset, serr.Msg}
-		}
-		d.fastEntry(&c, end)
+		d.fastEntry(&c)
 	case c.takes(`{"kind":"usage","seq":`):
 		d.fastUsage(&c)
 	default:
@@ -134,8 +130,7 @@ func (d *decoder) object(line []byte, i int) (end int, err error) {
 	return c.i, nil
 }
 
-// fastEntry reads an entry whose object, already scanned, ends at end.
-func (d *decoder) fastEntry(c *cursor, end int) {
+func (d *decoder) fastEntry(c *cursor) {
 	e := &d.entry
 	*e = store.Entry{}
 	d.record.Kind, d.record.Entry = store.KindEntry, e
@@ -155,14 +150,21 @@ func (d *decoder) fastEntry(c *cursor, end int) {
 		c.literal(`,"customType":`)
 		e.CustomType = d.name(c.text())
 	}
-	if c.bad || len(id) == 0 || e.Type == "" || (c.b[c.i] != ',' && c.b[c.i] != '}') {
+	start := c.i
+	for c.takes(",") {
+		c.text()
+		c.literal(":")
+		c.value()
+	}
+	c.literal("}")
+	if c.bad || len(id) == 0 || e.Type == "" {
 		c.bad = true
 		return
 	}
-	if c.b[c.i] == ',' {
-		d.place.Payload = spanOf(c.i, end)
+	if members := spanOf(start, c.i); members.Len > 1 {
+		d.place.Payload = members
 	}
-	d.record.Seq, e.ID, c.i = e.Seq, d.ids.add(id), end
+	d.record.Seq, e.ID = e.Seq, d.ids.add(id)
 }
 
 func (d *decoder) fastUsage(c *cursor) {

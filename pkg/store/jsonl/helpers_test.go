@@ -33,7 +33,9 @@ const now = int64(1_700_000_000_000)
 
 func options() store.OpenOptions { return store.OpenOptions{Now: func() int64 { return now }} }
 
-func raw(s string) json.RawMessage { return json.RawMessage(s) }
+type rawJSON = json.RawMessage
+
+func raw(s string) rawJSON { return rawJSON(s) }
 
 func user(id, parent, text string) store.Write {
 	return store.InsertEntry(store.MessageEntry(id, parent, message.Message(`{"role":"user","content":"`+text+`","timestamp":1}`)))

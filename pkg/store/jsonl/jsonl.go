@@ -96,10 +96,12 @@ func (d Driver) open(path string, lock *fsx.Lock, o store.OpenOptions) (*backend
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &backend{
+	b := &backend{
 		State: l.state, path: path, file: f, lock: lock, now: now, powerSafe: o.PowerSafe,
-		size: l.size, end: l.end, bare: l.bare,
-	}, nil
+		turn: make(chan struct{}, 1), size: l.size, end: l.end, bare: l.bare,
+	}
+	b.leave()
+	return b, nil
 }
 
 // introduce writes the new owner into the lock file, then loads the session.

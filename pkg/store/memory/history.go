@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,7 +12,7 @@ import (
 // toRoot yields a path from the newest entry to its root.
 func (h history) toRoot(i int32) func(func(store.Structure) bool) {
 	return func(yield func(store.Structure) bool) {
-		for ; i != noParent; i = h.entries[i].parent {
+		for ; i != noParent; i = h.entries.at(int(i)).parent {
 			if !yield(h.structure(i)) {
 				return
 			}
@@ -25,7 +24,7 @@ func (h history) toRoot(i int32) func(func(store.Structure) bool) {
 func (h history) fromRoot(i int32) func(func(store.Structure) bool) {
 	return func(yield func(store.Structure) bool) {
 		var path []int32
-		for ; i != noParent; i = h.entries[i].parent {
+		for ; i != noParent; i = h.entries.at(int(i)).parent {
 			path = append(path, i)
 		}
 		for _, i := range slices.Backward(path) {
@@ -37,11 +36,11 @@ func (h history) fromRoot(i int32) func(func(store.Structure) bool) {
 }
 
 func (h history) structure(i int32) store.Structure {
-	e := &h.entries[i]
+	e := h.entries.at(int(i))
 	k := h.kinds[e.kind]
 	st := store.Structure{ID: e.id, Seq: e.seq, Timestamp: e.stamp, Type: k.typ, CustomType: k.custom}
 	if e.parent != noParent {
-		st.ParentID = h.entries[e.parent].id
+		st.ParentID = h.entries.at(int(e.parent)).id
 	}
 	return st
 }
@@ -52,7 +51,7 @@ func (s *State) load(h history, at []int32) ([]store.Entry, error) {
 	var later deferred
 	for i, n := range at {
 		out[i].Structure = h.structure(n)
-		h.payload(&out[i].Payload, h.entries[n].payload, &later)
+		h.payload(&out[i].Payload, h.entries.at(int(n)).payload, &later)
 	}
 	if err := later.fetch(s.source, Source.Payloads); err != nil {
 		return nil, fmt.Errorf("read entries: %w", err)
@@ -78,29 +77,29 @@ func (h history) payload(dst *json.RawMessage, r ref, later *deferred) {
 		*dst = json.RawMessage("{}")
 		return
 	}
-	h.resolve(dst, r, later)
+	r.resolve(dst, h.inline, later)
 }
 
 // row fills in one usage row.
 func (h history) row(dst *store.UsageRow, i int32, later *deferred) {
-	u := &h.usage[i]
+	u := h.usage.at(int(i))
 	*dst = store.UsageRow{ID: u.id, Seq: u.seq, EntryID: u.entryID, Adjustment: u.adjustment}
-	h.resolve(&dst.Usage, u.usage, later)
+	u.usage.resolve(&dst.Usage, h.inline, later)
 	if u.details.size > 0 {
-		h.resolve(&dst.Details, u.details, later)
+		u.details.resolve(&dst.Details, h.inline, later)
 	}
 }
 
 // resolve puts the bytes of a ref into dst, now or when later is fetched.
-func (h history) resolve(dst *json.RawMessage, r ref, later *deferred) {
+func (r ref) resolve(dst *json.RawMessage, inline []json.RawMessage, later *deferred) {
 	if r.off < 0 {
-		*dst = bytes.Clone(h.inline[^r.off])
+		*dst = bytes.Clone(inline[^r.off])
 		return
 	}
 	later.add(dst, Span{r.off, r.size})
 }
 
-// resolve does the same for a value or list element.
+// resolve does the same for a value.
 func (c cell) resolve(dst *json.RawMessage, later *deferred) {
 	if c.raw != nil {
 		*dst = bytes.Clone(c.raw)
@@ -134,21 +133,25 @@ func (d *deferred) fetch(s Source, read func(Source, []Span) ([]json.RawMessage,
 	return nil
 }
 
-func cellSeq(c cell) int64      { return c.seq }
-func entrySeq(e entry) int64    { return e.seq }
-func usageSeq(u usageRow) int64 { return u.seq }
+func elementSeq(e *element) int64 { return e.seq }
+func entrySeq(e *entry) int64     { return e.seq }
+func usageSeq(u *usageRow) int64  { return u.seq }
 
 // seqIndex returns the index of the first item whose seq is at least min.
-func seqIndex[T any](items []T, min int64, seq func(T) int64) int {
-	i, _ := slices.BinarySearchFunc(items, min, func(x T, min int64) int { return cmp.Compare(seq(x), min) })
-	return i
+func seqIndex[T any](items table[T], min int64, seq func(*T) int64) int {
+	return items.search(func(x *T) bool { return seq(x) < min })
+}
+
+// seqAfter returns the index of the first item whose seq is above max.
+func seqAfter[T any](items table[T], max int64, seq func(*T) int64) int {
+	return items.search(func(x *T) bool { return seq(x) <= max })
 }
 
 // seqRange is the part of items between two inclusive bounds, 0 for none.
-func seqRange[T any](items []T, from, to int64, seq func(T) int64) (lo, hi int) {
-	hi = len(items)
+func seqRange[T any](items table[T], from, to int64, seq func(*T) int64) (lo, hi int) {
+	hi = items.n
 	if to != 0 {
-		hi = seqIndex(items, to+1, seq)
+		hi = seqAfter(items, to, seq)
 	}
 	return min(seqIndex(items, from, seq), hi), hi
 }

@@ -41,7 +41,7 @@ func (s *State) Entries(ctx context.Context, ids []string) (map[string]store.Ent
 	err := s.read(ctx, func() {
 		h = s.history
 		for _, id := range ids {
-			if i, ok := s.ids[id]; ok && i >= 0 {
+			if i, ok := s.entry(id); ok {
 				at = append(at, i)
 			}
 		}
@@ -120,41 +120,43 @@ func (s *State) ReadList(ctx context.Context, addr store.Address, q store.ListQu
 	if err != nil {
 		return nil, err
 	}
-	var all []cell
+	var all list
 	err = s.read(ctx, func() {
 		if l := s.lists[addr.Namespace][addr.Key]; l != nil {
-			all = l.elements // append-only: what is there stays as it is
+			all = *l
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	page := listPage(all, q, limit)
-	out := make([]store.ListElement, len(page))
+	lo, hi := all.page(q, limit)
+	out := make([]store.ListElement, 0, hi-lo)
 	var later deferred
-	for i, c := range page {
-		out[i].Seq = c.seq
-		c.resolve(&out[i].Value, &later)
-	}
+	scan(lo, hi, q.Descending, func(i int) bool {
+		e := all.elements.at(i)
+		out = append(out, store.ListElement{Seq: e.seq})
+		e.value.resolve(&out[len(out)-1].Value, all.inline, &later)
+		return true
+	})
 	if err := later.fetch(s.source, Source.Values); err != nil {
 		return nil, fmt.Errorf("read list %s: %w", addr, err)
 	}
 	return out, nil
 }
 
-func listPage(all []cell, q store.ListQuery, limit int) []cell {
+// page is the range of elements that a query asks for.
+func (l list) page(q store.ListQuery, limit int) (lo, hi int) {
+	hi = l.elements.n
 	if q.Descending {
 		if q.Cursor != 0 {
-			all = all[:seqIndex(all, q.Cursor, cellSeq)]
+			hi = seqIndex(l.elements, q.Cursor, elementSeq)
 		}
-		page := slices.Clone(all[max(0, len(all)-limit):])
-		slices.Reverse(page)
-		return page
+		return max(0, hi-limit), hi
 	}
 	if q.Cursor != 0 {
-		all = all[seqIndex(all, q.Cursor+1, cellSeq):]
+		lo = seqAfter(l.elements, q.Cursor, elementSeq)
 	}
-	return all[:min(limit, len(all))]
+	return lo, min(lo+limit, hi)
 }
 
 // ScanEntries reads the tree in sequence order.
@@ -171,7 +173,7 @@ func (s *State) ScanEntries(ctx context.Context, q store.EntryQuery) ([]store.En
 	}
 	lo, hi := seqRange(h.entries, q.FromSeq, q.ToSeq, entrySeq)
 	scan(lo, hi, q.Descending, func(i int) bool {
-		if wanted[h.entries[i].kind] {
+		if wanted[h.entries.at(i).kind] {
 			at = append(at, int32(i))
 		}
 		return q.Limit <= 0 || len(at) < q.Limit
@@ -218,12 +220,12 @@ func (s *State) branch(ctx context.Context, q store.BranchQuery) (history, []sto
 	start, ok := int32(noParent), false
 	err := s.read(ctx, func() {
 		h = s.history
-		start, ok = s.ids[q.Start]
+		start, ok = s.entry(q.Start)
 	})
 	if err != nil {
 		return h, nil, err
 	}
-	if !ok || start < 0 {
+	if !ok {
 		return h, nil, fmt.Errorf("entry %q: %w", q.Start, store.ErrNotFound)
 	}
 	if q.OldestFirst {

@@ -49,12 +49,21 @@ func (s *State) current() []located {
 	}
 	for ns, keys := range s.lists {
 		for key, l := range keys {
-			for _, c := range l.elements {
-				out = append(out, located{c, store.KindList, store.OpAppend, store.Address{Namespace: ns, Key: key}})
+			for i := range l.elements.n {
+				out = append(out, located{l.cell(i), store.KindList, store.OpAppend, store.Address{Namespace: ns, Key: key}})
 			}
 		}
 	}
 	return out
+}
+
+// cell is an element in the form of a value.
+func (l *list) cell(i int) cell {
+	e := l.elements.at(i)
+	if e.value.off < 0 {
+		return cell{seq: e.seq, raw: l.inline[^e.value.off]}
+	}
+	return cell{seq: e.seq, span: Span{e.value.off, e.value.size}}
 }
 
 // moment is the frozen content of a snapshot.
@@ -114,11 +123,11 @@ func (m moment) batch(at *cursor) ([]store.Record, error) {
 func (m moment) next(at *cursor, r *store.Record, payloads, values *deferred) (int64, bool) {
 	const none = int64(1<<63 - 1)
 	entry, usage, current := none, none, none
-	if at.entry < len(m.entries) {
-		entry = m.entries[at.entry].seq
+	if at.entry < m.entries.n {
+		entry = m.entries.at(at.entry).seq
 	}
-	if at.usage < len(m.history.usage) {
-		usage = m.history.usage[at.usage].seq
+	if at.usage < m.usage.n {
+		usage = m.usage.at(at.usage).seq
 	}
 	if at.current < len(m.current) {
 		current = m.current[at.current].seq
@@ -143,7 +152,7 @@ func (m moment) next(at *cursor, r *store.Record, payloads, values *deferred) (i
 func (m moment) entryRecord(i int32, r *store.Record, payloads *deferred) int64 {
 	r.Kind = store.KindEntry
 	r.Entry = &store.Entry{Structure: m.structure(i)}
-	p := m.entries[i].payload
+	p := m.entries.at(int(i)).payload
 	m.payload(&r.Entry.Payload, p, payloads)
 	return p.size
 }
@@ -152,6 +161,6 @@ func (m moment) usageRecord(i int, r *store.Record, values *deferred) int64 {
 	r.Kind = store.KindUsage
 	r.Usage = new(store.UsageRow)
 	m.row(r.Usage, int32(i), values)
-	u := &m.history.usage[i]
+	u := m.usage.at(i)
 	return u.usage.size + u.details.size
 }

@@ -38,11 +38,12 @@ type State struct {
 
 	header store.Header
 	source Source
-	last   int64 // the newest sequence number seen
-	next   int64 // the next one to give
-	newest int64 // the newest time given or seen, Unix ms
+	kind   func(id string) (store.IDKind, error) // idKind, bound once
+	last   int64                                 // the newest sequence number seen
+	next   int64                                 // the next one to give
+	newest int64                                 // the newest time given or seen, Unix ms
 	stats  store.Stats
-	ids    map[string]int32 // to an index of entries, or ^index of usage
+	ids    index
 	history
 	values map[string]map[string]*cell // by namespace, then key
 	lists  map[string]map[string]*list
@@ -53,8 +54,8 @@ type State struct {
 // history is everything that is only ever appended to: a copy of the struct is
 // a snapshot that needs no lock.
 type history struct {
-	entries []entry
-	usage   []usageRow
+	entries table[entry]
+	usage   table[usageRow]
 	kinds   []kind            // the distinct pairs of type and custom type
 	inline  []json.RawMessage // payloads without a place
 }
@@ -87,26 +88,37 @@ type usageRow struct {
 	adjustment  bool
 }
 
-// cell is a current value or a list element.
+// cell is a current value.
 type cell struct {
 	seq  int64
 	raw  json.RawMessage // nil: at span
 	span Span
 }
 
-type list struct{ elements []cell }
+// list keeps its inline payloads to itself: they go when it is deleted.
+type list struct {
+	elements table[element]
+	inline   []json.RawMessage
+}
+
+type element struct {
+	seq   int64
+	value ref
+}
 
 // NewState is an empty session; source may be nil when no record has a place.
 func NewState(h store.Header, source Source) *State {
-	return &State{
+	s := &State{
 		header:    h,
 		source:    source,
 		next:      max(h.NextSeq, 1),
-		ids:       make(map[string]int32),
+		ids:       newIndex(),
 		values:    make(map[string]map[string]*cell),
 		lists:     make(map[string]map[string]*list),
 		kindIndex: make(map[kind]uint32),
 	}
+	s.kind = s.idKind
+	return s
 }
 
 // FromSnapshot reads a whole snapshot into a new State; the caller closes it.
@@ -127,30 +139,42 @@ func FromSnapshot(snap *store.Snapshot) (*State, error) {
 
 // Base is what admits the next transaction.
 func (s *State) Base(now int64) store.Base {
-	return store.Base{NextSeq: s.next, Newest: s.newest, Now: now, Lookup: s.lookup}
+	return store.Base{NextSeq: s.next, Newest: s.newest, Now: now, Lookup: s.kind}
 }
 
-func (s *State) lookup(id string) (store.IDKind, error) {
-	i, ok := s.ids[id]
+func (s *State) idKind(id string) (store.IDKind, error) {
+	name, _, _ := s.ids.find(&s.history, id)
 	switch {
-	case !ok:
-		return store.IDFree, nil
-	case i < 0:
+	case name > 0:
+		return store.IDEntry, nil
+	case name < 0:
 		return store.IDUsage, nil
 	}
-	return store.IDEntry, nil
+	return store.IDFree, nil
 }
 
 // Intern returns the id of an entry or usage row as the State holds it.
 func (s *State) Intern(id []byte) (string, bool) {
-	i, ok := s.ids[string(id)]
-	switch {
-	case !ok:
-		return "", false
-	case i < 0:
-		return s.usage[^i].id, true
+	if n := s.entries.n; n > 0 {
+		// A chain of entries names the one before.
+		if last := s.entries.at(n - 1).id; last == string(id) {
+			return last, true
+		}
 	}
-	return s.entries[i].id, true
+	name, _, _ := s.ids.find(&s.history, string(id))
+	if name == 0 {
+		return "", false
+	}
+	return s.named(name), true
+}
+
+// entry returns the index of the entry with the given id.
+func (s *State) entry(id string) (int32, bool) {
+	if n := s.entries.n; n > 0 && s.entries.at(n-1).id == id {
+		return int32(n - 1), true
+	}
+	name, _, _ := s.ids.find(&s.history, id)
+	return name - 1, name > 0
 }
 
 // Apply adds one admitted transaction, whose records Prepare numbered, and
@@ -163,7 +187,7 @@ func (s *State) Apply(records []store.Record, places []Place, stamp int64) store
 		if places != nil {
 			at = places[i]
 		}
-		s.apply(&records[i], at)
+		_ = s.apply(&records[i], at)
 	}
 	s.newest = max(s.newest, stamp)
 	return s.stats
@@ -171,74 +195,68 @@ func (s *State) Apply(records []store.Record, places []Place, stamp int64) store
 
 // Replay adds one record of an earlier transaction, and refuses one that cannot
 // follow those before it (spec §1.7, D8). It is for a State that nobody reads
-// yet.
+// yet, and after an error the State is of no use.
 func (s *State) Replay(r *store.Record, at Place) error {
 	if r.Seq <= s.last {
 		return fmt.Errorf("sequence number %d follows %d", r.Seq, s.last)
 	}
-	switch r.Kind {
-	case store.KindEntry:
-		if err := s.free(r.Entry.ID); err != nil {
-			return err
-		}
-		if p := r.Entry.ParentID; p != "" {
-			if i, ok := s.ids[p]; !ok || i < 0 {
-				return fmt.Errorf("entry %s: parent %s is no earlier entry", r.Entry.ID, p)
-			}
-		}
-	case store.KindUsage:
-		if err := s.free(r.Usage.ID); err != nil {
-			return err
+	if e := r.Entry; e != nil && e.ParentID != "" {
+		if _, ok := s.entry(e.ParentID); !ok {
+			return fmt.Errorf("entry %s: parent %s is no earlier entry", e.ID, e.ParentID)
 		}
 	}
-	s.apply(r, at)
-	return nil
+	return s.apply(r, at)
 }
 
-func (s *State) free(id string) error {
-	if _, taken := s.ids[id]; taken {
-		return fmt.Errorf("id %s is used twice", id)
-	}
-	return nil
-}
-
-func (s *State) apply(r *store.Record, at Place) {
+// apply adds one record. Its only error, an id that is taken, cannot happen to
+// one that Prepare admitted.
+func (s *State) apply(r *store.Record, at Place) error {
 	s.last = r.Seq
 	s.next = max(s.next, r.Seq+1)
 	switch r.Kind {
 	case store.KindEntry:
-		s.addEntry(r.Entry, at.Payload)
+		if !s.addEntry(r.Entry, at.Payload) {
+			return fmt.Errorf("id %s is used twice", r.Entry.ID)
+		}
 	case store.KindUsage:
-		s.addUsage(r.Usage, at)
+		if !s.addUsage(r.Usage, at) {
+			return fmt.Errorf("id %s is used twice", r.Usage.ID)
+		}
 	case store.KindValue:
 		s.setValue(r, at.Payload)
 	case store.KindList:
 		s.changeList(r, at.Payload)
 	}
 	s.stats = s.stats.Add(*r)
+	return nil
 }
 
-func (s *State) addEntry(e *store.Entry, at Span) {
-	parent := int32(noParent)
+func (s *State) addEntry(e *store.Entry, at Span) bool {
+	n := entry{id: e.ID, seq: e.Seq, stamp: e.Timestamp, parent: noParent, kind: s.kindOf(kind{e.Type, e.CustomType})}
 	if e.ParentID != "" {
-		parent = s.ids[e.ParentID]
+		n.parent, _ = s.entry(e.ParentID)
 	}
-	s.ids[e.ID] = int32(len(s.entries))
-	n := entry{id: e.ID, seq: e.Seq, stamp: e.Timestamp, parent: parent, kind: s.kindOf(kind{e.Type, e.CustomType})}
 	if at.Len > 0 || len(e.Payload) > len("{}") {
-		n.payload = s.keep(e.Payload, at)
+		n.payload = keep(&s.inline, e.Payload, at)
 	}
-	s.entries = append(s.entries, n)
+	if !s.ids.add(&s.history, e.ID, entryName(s.entries.n)) {
+		return false
+	}
+	s.entries.add(n)
 	s.newest = max(s.newest, e.Timestamp)
+	return true
 }
 
-func (s *State) addUsage(u *store.UsageRow, at Place) {
-	s.ids[u.ID] = ^int32(len(s.usage))
-	row := usageRow{id: u.ID, entryID: u.EntryID, seq: u.Seq, adjustment: u.Adjustment, usage: s.keep(u.Usage, at.Payload)}
+func (s *State) addUsage(u *store.UsageRow, at Place) bool {
+	row := usageRow{id: u.ID, entryID: u.EntryID, seq: u.Seq, adjustment: u.Adjustment, usage: keep(&s.inline, u.Usage, at.Payload)}
 	if u.Details != nil {
-		row.details = s.keep(u.Details, at.Details)
+		row.details = keep(&s.inline, u.Details, at.Details)
 	}
-	s.usage = append(s.usage, row)
+	if !s.ids.add(&s.history, u.ID, usageName(s.usage.n)) {
+		return false
+	}
+	s.usage.add(row)
+	return true
 }
 
 func (s *State) kindOf(k kind) uint32 {
@@ -251,12 +269,13 @@ func (s *State) kindOf(k kind) uint32 {
 	return i
 }
 
-func (s *State) keep(raw json.RawMessage, at Span) ref {
+// keep refers to a payload by its span, or inline when it has none.
+func keep(inline *[]json.RawMessage, raw json.RawMessage, at Span) ref {
 	if at.Len > 0 {
 		return ref{at.Off, at.Len}
 	}
-	s.inline = append(s.inline, raw)
-	return ref{^int64(len(s.inline) - 1), int64(len(raw))}
+	*inline = append(*inline, raw)
+	return ref{^int64(len(*inline) - 1), int64(len(raw))}
 }
 
 func (s *State) setValue(r *store.Record, at Span) {
@@ -274,7 +293,10 @@ func (s *State) setValue(r *store.Record, at Span) {
 		c = new(cell)
 		keys[r.Address.Key] = c
 	}
-	*c = newCell(r, at)
+	*c = cell{seq: r.Seq, span: at}
+	if at.Len == 0 {
+		c.raw = r.Value
+	}
 }
 
 func (s *State) changeList(r *store.Record, at Span) {
@@ -292,14 +314,7 @@ func (s *State) changeList(r *store.Record, at Span) {
 		l = new(list)
 		keys[r.Address.Key] = l
 	}
-	l.elements = append(l.elements, newCell(r, at))
-}
-
-func newCell(r *store.Record, at Span) cell {
-	if at.Len > 0 {
-		return cell{seq: r.Seq, span: at}
-	}
-	return cell{seq: r.Seq, raw: r.Value}
+	l.elements.add(element{r.Seq, keep(&l.inline, r.Value, at)})
 }
 
 // Close makes every later query fail with ErrClosed.
@@ -315,8 +330,8 @@ func (s *State) clone() *State {
 	defer s.mu.RUnlock()
 	c := NewState(s.header, s.source)
 	c.last, c.next, c.newest, c.stats = s.last, s.next, s.newest, s.stats
-	c.ids, c.kindIndex = maps.Clone(s.ids), maps.Clone(s.kindIndex)
-	c.history = history{slices.Clip(s.entries), slices.Clip(s.usage), slices.Clip(s.kinds), slices.Clip(s.inline)}
+	c.ids, c.kindIndex = s.ids.clone(), maps.Clone(s.kindIndex)
+	c.history = history{s.entries.clone(), s.usage.clone(), slices.Clip(s.kinds), slices.Clip(s.inline)}
 	for ns, keys := range s.values {
 		copied := make(map[string]*cell, len(keys))
 		for key, v := range keys {
@@ -327,7 +342,7 @@ func (s *State) clone() *State {
 	for ns, keys := range s.lists {
 		copied := make(map[string]*list, len(keys))
 		for key, l := range keys {
-			copied[key] = &list{slices.Clip(l.elements)}
+			copied[key] = &list{l.elements.clone(), slices.Clip(l.inline)}
 		}
 		c.lists[ns] = copied
 	}
