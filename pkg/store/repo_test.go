@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -10,10 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
@@ -289,201 +286,6 @@ func TestListStopsWithItsContext(t *testing.T) {
 	cancel()
 	if listed, err := r.List(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("listed %d, %v", len(listed), err)
-	}
-}
-
-const (
-	idA = "018bcfe5-6800-7abc-8000-0000000aaaaa"
-	idB = "018bcfe5-6800-7abd-8000-0000000bbbbb"
-)
-
-func TestResolve(t *testing.T) {
-	r, _, _ := twoBackends(t)
-	a := make1(t, r, store.CreateOptions{ID: idA, Name: "first"})
-	b := make1(t, r, store.CreateOptions{ID: idB, Name: "twin", Backend: "memory"})
-	c := make1(t, r, store.CreateOptions{ID: "other.jsonl", Name: "twin"})
-	outside := filepath.Join(t.TempDir(), "x.txt")
-	text, err := os.ReadFile(a.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, outside, string(text))
-	t.Chdir(filepath.Dir(outside))
-	out := store.Ref{ID: idA, Path: outside, Backend: "jsonl"}
-	writeFile(t, "old.jsonl", `{"type":"session","version":3,"id":"l","timestamp":"2026-01-01T00:00:00Z","cwd":"/"}`+"\n")
-	legacy := store.Ref{ID: "old", Path: filepath.Join(filepath.Dir(outside), "old.jsonl"), Backend: "jsonl", Legacy: true}
-	writeFile(t, "junk.jsonl", "junk")
-	junk := store.Ref{ID: "junk", Path: filepath.Join(filepath.Dir(outside), "junk.jsonl"), Backend: "jsonl"}
-
-	found := map[string]store.Ref{
-		idA: a, idB: b, "other.jsonl": c,
-		"aaaaa": {}, "0aaaaa": a, "0000bbbbb": b, // five characters are too few
-		idA[:len(idA)-1]: a,
-		"name:first":     a,
-		a.Path:           a,
-		outside:          out, "./x.txt": out,
-		"old.jsonl": legacy, "./junk.jsonl": junk,
-	}
-	for arg, want := range found {
-		got, err := r.Resolve(t.Context(), arg)
-		if want == (store.Ref{}) {
-			if !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("%s: got %+v, %v; want ErrNotFound", arg, got, err)
-			}
-			continue
-		}
-		if err != nil || got != want {
-			t.Errorf("%s: got %+v, %v; want %+v", arg, got, err, want)
-		}
-	}
-	for arg, want := range map[string][]store.Ref{
-		"018bcf":    {a, b},
-		"name:twin": {b, c},
-	} {
-		_, err := r.Resolve(t.Context(), arg)
-		var ambiguous *store.Ambiguous
-		if !errors.As(err, &ambiguous) {
-			t.Errorf("%s: got %v, want *Ambiguous", arg, err)
-			continue
-		}
-		if diff := cmp.Diff(&store.Ambiguous{Arg: arg, Candidates: want}, ambiguous, cmpopts.SortSlices(func(x, y store.Ref) bool { return x.Path < y.Path })); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", arg, diff)
-		}
-	}
-	for _, arg := range []string{"", "x", "absent-id", "name:", "name:nobody", "@first", "./absent", "absent.db", "../x", "a/b/" + idA, "\x00", "*"} {
-		if got, err := r.Resolve(t.Context(), arg); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%q: got %+v, %v; want ErrNotFound", arg, got, err)
-		}
-	}
-	var damaged *store.Corrupt
-	if _, err := r.Resolve(t.Context(), "./"); !errors.As(err, &damaged) {
-		t.Errorf("a folder: %v", err)
-	}
-}
-
-func TestResolveTellsTheEncodingByContent(t *testing.T) {
-	lite := &renamed{Driver: &memory.Driver{}}
-	r, err := store.NewRepo(store.RepoOptions{Dir: t.TempDir(), Drivers: []store.Driver{jsonl.Driver{}, lite}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for name, text := range map[string]string{"a.jsonl": "SQLite format 3\x00…", "b": "SQLite format 3\x00", "c.db": "", "d.db": `{"v":4}`, "e.jsonl": ""} {
-		path := filepath.Join(dir, name)
-		writeFile(t, path, text)
-		want := "sqlite"
-		if name == "d.db" || name == "e.jsonl" {
-			want = "jsonl"
-		}
-		if ref, err := r.Resolve(t.Context(), path); err != nil || ref.Backend != want {
-			t.Errorf("%s: got %+v, %v; want %s", name, ref, err, want)
-		}
-	}
-	only, err := store.NewRepo(store.RepoOptions{Dir: t.TempDir(), Drivers: []store.Driver{&memory.Driver{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ref, err := only.Resolve(t.Context(), filepath.Join(dir, "b")); err == nil {
-		t.Errorf("a repository without the encoding resolved %+v", ref)
-	}
-}
-
-type renamed struct{ store.Driver }
-
-func (*renamed) Name() string { return "sqlite" }
-func (*renamed) Ext() string  { return ".db" }
-
-func TestExactIDReadsNoOtherSession(t *testing.T) {
-	r, files, ram := twoBackends(t)
-	ref := make1(t, r, store.CreateOptions{ID: "mine"})
-	for _, id := range []string{"other-1", "other-2", "mine-too"} {
-		make1(t, r, store.CreateOptions{ID: id})
-	}
-	files.headers, files.bodies, ram.headers, ram.bodies = nil, nil, nil, nil
-	got, err := r.Resolve(t.Context(), "mine")
-	if err != nil || got != ref {
-		t.Fatalf("resolved %+v, %v", got, err)
-	}
-	s, err := r.Open(t.Context(), got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	make1(t, r, store.CreateOptions{ID: "new"})
-	for _, name := range append(files.headers, files.bodies...) {
-		if name != "mine.jsonl" && name != "new.jsonl" {
-			t.Errorf("read %s", name)
-		}
-	}
-	if len(ram.bodies) > 0 {
-		t.Errorf("read %v", ram.bodies)
-	}
-}
-
-func TestLastIsTheSessionChangedLast(t *testing.T) {
-	r, _, _ := twoBackends(t)
-	a := make1(t, r, store.CreateOptions{ID: "a"})
-	b := make1(t, r, store.CreateOptions{ID: "b"})
-	base := time.Now().Add(-time.Hour)
-	touch := func(path string, after time.Duration) {
-		t.Helper()
-		if err := os.Chtimes(path, base.Add(after), base.Add(after)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	last := func(what string, want store.Ref) {
-		t.Helper()
-		if got, err := r.Resolve(t.Context(), "@last"); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v; want %s", what, got, err, want.ID)
-		}
-	}
-	touch(a.Path, time.Second)
-	touch(b.Path, 0)
-	last("the newer file", a)
-	touch(b.Path, time.Second)
-	last("a tie", b)
-	writeFile(t, a.Path+"-wal", "")
-	touch(a.Path+"-wal", time.Minute)
-	last("an empty log is no change", b)
-	writeFile(t, a.Path+"-wal", "frames")
-	touch(a.Path+"-wal", time.Minute)
-	last("a log that holds something", a)
-	listed, err := r.List(t.Context())
-	if err != nil || !listed[0].ModTime.Equal(base.Add(time.Minute).Truncate(time.Nanosecond)) {
-		t.Errorf("listed %+v, %v", listed[0].ModTime, err)
-	}
-}
-
-func TestLegacyFilesAreReadAndNothingElse(t *testing.T) {
-	r, _, _ := twoBackends(t)
-	path := filepath.Join(t.TempDir(), "old.jsonl")
-	text := `{"type":"session","version":3,"id":"l","timestamp":"2026-01-01T00:00:00Z","cwd":"/"}` + "\n"
-	writeFile(t, path, text)
-	ref, err := r.Resolve(t.Context(), path)
-	if err != nil || !ref.Legacy {
-		t.Fatalf("resolved %+v, %v", ref, err)
-	}
-	var legacy *store.Legacy
-	if _, err := r.Open(t.Context(), ref); !errors.As(err, &legacy) || legacy.Path != path {
-		t.Errorf("open: %v", err)
-	}
-	if err := r.Delete(t.Context(), ref); !errors.As(err, &legacy) {
-		t.Errorf("delete: %v", err)
-	}
-	v, err := r.View(t.Context(), ref)
-	if err != nil {
-		t.Fatalf("view: %v", err)
-	}
-	if err := v.Close(); err != nil {
-		t.Error(err)
-	}
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, []byte(text)) {
-		t.Errorf("the file is now %q, %v", after, err)
-	}
-	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
-		t.Errorf("files beside it: %v, %v", files, err)
 	}
 }
 
