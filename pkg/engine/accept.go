@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
@@ -88,6 +89,9 @@ func (l *Lane) normalize(r Request) ([]op.Placed, error) {
 		if _, err := store.IDTime(r.OperationID); err != nil {
 			return nil, &InvalidMessage{Reason: "operation " + err.Error()}
 		}
+	}
+	if at := rawjson.ValidUTF8([]byte(r.Text)); at >= 0 {
+		return nil, &InvalidMessage{Reason: (&message.UTF8Error{Offset: at}).Error()}
 	}
 	messages := r.Messages
 	if r.Text != "" || len(r.Images) > 0 {

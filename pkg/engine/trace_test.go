@@ -163,7 +163,7 @@ var traces = []struct {
 func TestTraces(t *testing.T) {
 	for _, tt := range traces {
 		t.Run(tt.name, func(t *testing.T) {
-			w := enginetest.NewWorld(t, enginetest.Memory)
+			w := enginetest.InMemory(t)
 			tt.run(w)
 			wantTrace(t, tt.name, w)
 			w.Verify()

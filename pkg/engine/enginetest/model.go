@@ -66,6 +66,12 @@ func (m *Model) Stream(ctx context.Context, req effect.Request) iter.Seq[message
 				yield(m.aborted(req.Now))
 				return
 			}
+			if reply.Pause != nil && ev.Delta != "" && events[i+1].Delta == "" {
+				select {
+				case <-reply.Pause:
+				case <-ctx.Done():
+				}
+			}
 			m.pace.event(ev)
 			if !yield(ev) {
 				return

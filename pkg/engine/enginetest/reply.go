@@ -21,6 +21,8 @@ type Reply struct {
 	// Bare leaves everything but the terminal event out.
 	Bare bool
 
+	// Pause is received from before the last chunk, when it is set.
+	Pause <-chan struct{}
 	// Hang waits for the end of the request's context after the chunks and then
 	// reports an abort, as a cooperative provider does.
 	Hang bool

@@ -16,10 +16,20 @@ import (
 	"github.com/drover-run/drover/pkg/store/storetest"
 )
 
+// TB is what a world needs of a test; testing.TB and rapid's T have it.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+	Context() context.Context
+}
+
 // World is one session, the harness that drives it, and everything around it
 // that outlives a process: storage, clock, provider.
 type World struct {
-	TB      testing.TB
+	TB      TB
 	Clock   *Clock
 	Models  *Models
 	Model   *Model // the first of Models
@@ -29,6 +39,8 @@ type World struct {
 	// Decorate wraps the backend of the next open, around the tracing of commits
 	// that reach the store.
 	Decorate func(store.Backend) store.Backend
+	// Watch looks at the whole session after every commit.
+	Watch bool
 
 	Session *store.Session
 	Harness *engine.Harness
@@ -39,13 +51,31 @@ type World struct {
 	pace *pace
 }
 
-// Memory is the driver of a world that does not care.
+// Memory makes the driver of a world that does not care.
 func Memory(testing.TB) (store.Driver, string) { return &memory.Driver{}, "/worlds" }
 
-// NewWorld builds a world with one empty session, nothing opened yet. Main has a
-// configuration: model acme/one, no thinking, no tools. A request may be
-// repeated twice, without waiting.
-func NewWorld(tb testing.TB, newDriver storetest.NewDriver) *World {
+// InMemory is a world whose session lives in memory.
+func InMemory(tb TB) *World {
+	tb.Helper()
+	return NewWorld(tb, &memory.Driver{}, "/worlds")
+}
+
+// NewWorld builds a world with one empty session in dir, nothing opened yet.
+// Main has a configuration: model acme/one, no thinking, no tools. A request may
+// be repeated twice, without waiting.
+func NewWorld(tb TB, driver store.Driver, dir string) *World {
+	tb.Helper()
+	cfg := store.LaneConfiguration{Model: Ref, ThinkingLevel: message.ThinkingOff, ActiveToolNames: []string{}}
+	return newWorld(tb, driver, dir, &cfg)
+}
+
+// Unconfigured is a world in memory whose main has no configuration yet.
+func Unconfigured(tb TB) *World {
+	tb.Helper()
+	return newWorld(tb, &memory.Driver{}, "/worlds", nil)
+}
+
+func newWorld(tb TB, driver store.Driver, dir string, cfg *store.LaneConfiguration) *World {
 	tb.Helper()
 	w := &World{TB: tb, Clock: NewClock(), Models: &Models{}, Trace: &Trace{}}
 	w.pace = newPace(w.Trace.Add)
@@ -58,23 +88,28 @@ func NewWorld(tb testing.TB, newDriver storetest.NewDriver) *World {
 	}
 	w.Models.Add(w.Model)
 	w.Options = engine.Options{Retry: engine.RetryPolicy{MaxRetries: 2, MaxDelayMs: 3_600_000}}
-	w.build(newDriver)
+	w.build(driver, dir, cfg)
 	return w
+}
+
+// AddModel registers a further model, which answers as the first one does.
+func (w *World) AddModel(info effect.ModelInfo) *Model {
+	m := &Model{Reply: w.Model.Reply, ModelInfo: info, pace: w.pace, hanging: w.Model.hanging}
+	w.Models.Add(m)
+	return m
 }
 
 // build makes the session. Every open shares one id source, as if time alone had
 // passed.
-func (w *World) build(newDriver storetest.NewDriver) {
+func (w *World) build(driver store.Driver, dir string, cfg *store.LaneConfiguration) {
 	w.TB.Helper()
-	driver, dir := newDriver(w.TB)
 	ids := newIDs(w.Clock.Now)
 	repo, err := store.NewRepo(store.RepoOptions{
 		Dir: dir, Drivers: []store.Driver{storetest.Wrap(driver, w.decorate)},
 		IDs: func() store.IDSource { return ids }, Now: w.Clock.Now,
 	})
 	w.fatal(err)
-	cfg := store.LaneConfiguration{Model: Ref, ThinkingLevel: message.ThinkingOff, ActiveToolNames: []string{}}
-	s, ref, err := repo.Create(w.TB.Context(), store.CreateOptions{ID: "world", Config: &cfg})
+	s, ref, err := repo.Create(w.TB.Context(), store.CreateOptions{ID: "world", Config: cfg})
 	w.fatal(err)
 	w.fatal(s.Close())
 	w.repo, w.ref = repo, ref
@@ -82,6 +117,9 @@ func (w *World) build(newDriver storetest.NewDriver) {
 
 func (w *World) decorate(b store.Backend) store.Backend {
 	b = traced{b, w.Trace}
+	if w.Watch {
+		b = watched{b, w.TB.Errorf}
+	}
 	if w.Decorate != nil {
 		b = w.Decorate(b)
 	}
@@ -239,7 +277,7 @@ func (w *World) fatal(err error) {
 }
 
 // Equal compares whole values.
-func Equal(tb testing.TB, what string, got, want any) {
+func Equal(tb TB, what string, got, want any) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got, cmp.Transformer("text", func(b []byte) string { return string(b) })); diff != "" {
 		tb.Fatalf("%s (-want +got):\n%s", what, diff)

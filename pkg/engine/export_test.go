@@ -1,0 +1,19 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Finalize ends an operation from outside its task, as an administrator with
+// access to the lane's door would (spec §4.9).
+func Finalize(ctx context.Context, l *Lane, operationID string) error {
+	return l.settle(ctx, operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+		run, _ := t.Run()
+		run.Control = op.Control{Status: op.CancelRequested, RequestedAt: t.Now}
+		t.State = run
+		return op.Finish(t)
+	})
+}
