@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +61,8 @@ func Import(ctx context.Context, target Target, sources []Source, o BatchOptions
 	if err := b.known.load(ctx, target); err != nil {
 		return &Result{}, err
 	}
+	sources = slices.Clone(sources)
+	slices.SortFunc(sources, byPath)
 	files := scan(ctx, sources, o.Jobs)
 	for _, c := range files {
 		b.progress.Files++
@@ -149,14 +152,13 @@ func (b *batch) file(ctx context.Context, c *candidate, tick func(int64)) (Item,
 		if decided || err != nil {
 			return item, err
 		}
-		item, err = b.take(ctx, c, id, rel, tick)
+		item, err = b.take(ctx, c, id, tick)
 		var changed *Changed
 		switch {
 		case again == 2:
 			return item, err
 		case errors.As(err, &changed):
-			*c = *relook(ctx, c)
-			if c.err != nil {
+			if c = relook(ctx, c); c.err != nil {
 				return Item{}, c.err
 			}
 		case errors.Is(err, store.ErrExists) && !b.o.DryRun:
@@ -170,7 +172,8 @@ func (b *batch) file(ctx context.Context, c *candidate, tick func(int64)) (Item,
 	}
 }
 
-// relook looks again at a file that has changed; its place in the batch stays.
+// relook looks again at a file that has changed. Others may be looking at what
+// was found first, so that stays as it is.
 func relook(ctx context.Context, c *candidate) *candidate {
 	n := look(ctx, c.Source)
 	if n.err == nil && n.id != c.id {
@@ -207,7 +210,7 @@ func (b *batch) decide(c *candidate, rel relation, o origin) (item Item, replace
 }
 
 // take reads a file and imports it, as a new session or in the place of one.
-func (b *batch) take(ctx context.Context, c *candidate, replace string, rel relation, tick func(int64)) (Item, error) {
+func (b *batch) take(ctx context.Context, c *candidate, replace string, tick func(int64)) (Item, error) {
 	o := b.o.Options
 	o.Path, o.tick, o.id = c.Path, tick, replace
 	if replace == "" {
@@ -218,7 +221,7 @@ func (b *batch) take(ctx context.Context, c *candidate, replace string, rel rela
 			o.id = planned
 		}
 	}
-	s, err := read(ctx, c.path, o, &print{sum: c.digest, size: c.size, mtime: c.mtime})
+	s, err := read(ctx, c.Path, o, &fingerprint{sum: c.digest, size: c.size, mtime: c.mtime})
 	if err != nil {
 		return Item{}, err
 	}
@@ -264,17 +267,19 @@ func (b *batch) parent(ctx context.Context, c *candidate, s *Session) (string, e
 		s.Report.Warnings = s.tree.notes.sorted()
 	}
 	id := c.upHere
-	if c.up != nil {
-		if id = b.planned(c.up); c.up.unit.place < c.unit.place {
-			select {
-			case <-c.up.unit.done:
-			case <-ctx.Done():
-				return "", context.Cause(ctx)
-			}
+	switch {
+	case c.up == nil:
+	case c.up.unit.place < c.unit.place:
+		select {
+		case <-c.up.unit.done:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
 		}
-		if c.up.item.Status != "" {
-			id = c.up.item.Session
-		}
+		id = c.up.item.Session
+	case c.up.unit == c.unit && c.up.item.Status != "":
+		id = c.up.item.Session
+	default: // in a ring: it comes later
+		id = b.planned(c.up)
 	}
 	name := rawjson.Quote(c.parent)
 	switch {

@@ -115,7 +115,7 @@ func (c *catalog) relate(f *candidate) (relation, origin) {
 		}
 	}
 	for _, o := range known {
-		if o.bytes < f.size && o.digest == prefixDigest(f.path, o.bytes) {
+		if o.bytes < f.size && o.digest == prefixDigest(f.Path, o.bytes) {
 			return relGrown, o
 		}
 	}

@@ -38,9 +38,11 @@ func Collect(paths []string, recursive bool) Found {
 			c.add(Source{Path: p})
 		}
 	}
-	slices.SortFunc(c.found, func(a, b Source) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(c.found, byPath)
 	return Found{Sources: c.found, Notes: c.notes()}
 }
+
+func byPath(a, b Source) int { return cmp.Compare(a.Path, b.Path) }
 
 type collector struct {
 	recursive bool

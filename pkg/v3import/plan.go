@@ -12,7 +12,6 @@ import (
 type candidate struct {
 	Source
 	abs    string
-	path   string
 	id     string // of the legacy header
 	parent string // the path it names as its parent
 	cwd    string
@@ -72,7 +71,7 @@ func each(jobs, n int, fn func(i int)) {
 
 // look reads the header of a file and its digest.
 func look(ctx context.Context, s Source) *candidate {
-	c := &candidate{Source: s, path: s.Path, abs: s.Path, err: s.Err}
+	c := &candidate{Source: s, abs: s.Path, err: s.Err}
 	if abs, err := filepath.Abs(s.Path); err == nil {
 		c.abs = abs
 	}

@@ -52,7 +52,7 @@ func Read(ctx context.Context, path string, o Options) (*Session, error) {
 }
 
 // read is Read with what a batch knows already.
-func read(ctx context.Context, path string, o Options, known *print) (*Session, error) {
+func read(ctx context.Context, path string, o Options, known *fingerprint) (*Session, error) {
 	if o.Path == "" {
 		o.Path = path
 	}
@@ -75,7 +75,7 @@ func read(ctx context.Context, path string, o Options, known *print) (*Session, 
 	}
 }
 
-func readOnce(ctx context.Context, path string, o Options, known *print) (_ *Session, err error) {
+func readOnce(ctx context.Context, path string, o Options, known *fingerprint) (_ *Session, err error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (x *index) tree(ctx context.Context) (*tree, error) {
 	return x.resolve()
 }
 
-// print tells one state of a file from another.
-type print struct {
+// fingerprint tells one state of a file from another.
+type fingerprint struct {
 	sum   string // SHA-256
 	size  int64
 	mtime time.Time
@@ -149,7 +149,7 @@ type digested struct {
 	err error
 }
 
-func digestOf(f *os.File, stat os.FileInfo, known *print) digested {
+func digestOf(f *os.File, stat os.FileInfo, known *fingerprint) digested {
 	if known != nil && known.size == stat.Size() && known.mtime.Equal(stat.ModTime()) {
 		return digested{sum: known.sum}
 	}
