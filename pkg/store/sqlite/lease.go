@@ -12,8 +12,9 @@ import (
 
 const (
 	defaultTTL = 30 * time.Second
-	// maxTTL bounds how long a row that claims a long life can hold a session.
-	maxTTL = 10 * time.Minute
+	// maxTTL bounds every lease, and so how long a row that claims a longer
+	// life can hold a session.
+	maxTTL = 5 * time.Minute
 	// patience is how long a held session is looked at before it is refused:
 	// its owner may be about to close it (D22).
 	patience = 250 * time.Millisecond
@@ -89,7 +90,7 @@ func (h *handle) succeed(old, next claim) (bool, error) {
 // ttl by our own monotonic clock, if o.Wait allows that (D22). It fails with
 // *store.Held.
 func (h *handle) acquire(ctx context.Context, id identity, o store.OpenOptions) (claim, error) {
-	ttl := o.LeaseTTL
+	ttl := min(o.LeaseTTL, maxTTL)
 	if ttl <= 0 {
 		ttl = defaultTTL
 	}
