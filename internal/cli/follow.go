@@ -32,29 +32,31 @@ func newFollower(out *printer, lane string) *follower {
 // watch follows the harness until the result is called. Events come one at a
 // time, and the run waits for each.
 func (f *follower) watch(h *engine.Harness) (off func()) {
-	return h.On(func(e engine.Event) {
-		if e.Lane != "" && e.Lane != f.lane {
-			return
+	return h.On(f.take)
+}
+
+func (f *follower) take(e engine.Event) {
+	if e.Lane != "" && e.Lane != f.lane {
+		return
+	}
+	if e.Type == op.EventUsage && e.Usage != nil {
+		if u, err := message.ParseUsage(e.Usage.Usage); err == nil {
+			f.usage = f.usage.Add(u)
 		}
-		if e.Type == op.EventUsage && e.Usage != nil {
-			if u, err := message.ParseUsage(e.Usage.Usage); err == nil {
-				f.usage = f.usage.Add(u)
-			}
-		}
-		// A reader that went away does not stop the run: its result is durable,
-		// and the last flush reports what could not be written.
-		switch f.out.format {
-		case formatNDJSON:
-			_ = f.out.stream(func(o *object) {
-				o.str("type", "event")
-				o.value("event", e)
-			})
-		case formatText:
-			f.show(e)
-		case formatJSON:
-		}
+	}
+	// A reader that went away does not stop the run: its result is durable, and
+	// the last flush reports what could not be written.
+	switch f.out.format {
+	case formatNDJSON:
+		_ = f.out.stream(func(o *object) {
+			o.str("type", "event")
+			o.value("event", e)
+		})
+	case formatText:
+		f.show(e)
 		f.explain(e)
-	})
+	case formatJSON:
+	}
 }
 
 func (f *follower) show(e engine.Event) {
@@ -121,9 +123,6 @@ func (f *follower) endLine() {
 
 // explain tells a person what the answer does not show.
 func (f *follower) explain(e engine.Event) {
-	if f.out.format != formatText {
-		return
-	}
 	switch e.Type {
 	case op.EventRetryScheduled:
 		f.out.note("attempt %d of %d in %s: %s", e.Attempt, e.MaxAttempts,

@@ -80,7 +80,7 @@ func (t *table) fit(width int) []int {
 	if width <= 0 {
 		return widths
 	}
-	total := columnGap * len(widths)
+	total := columnGap * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
 	}
