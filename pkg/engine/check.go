@@ -4,26 +4,33 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// Check is the store.Check of operations: every open operation is complete and
-// of its lane, every operation value has an open operation, and everything that
-// waits for placement has an owner (spec §9.1, D7).
+// Check is the store.Check of operations: every open operation is complete, of
+// its lane and readable, what it names is there and what it reserved is not,
+// every operation value has an open operation, and everything that waits for
+// placement has an owner (spec §9.1, D7).
 func Check(ctx context.Context, r store.Reader) iter.Seq[store.Problem] {
 	return func(yield func(store.Problem) bool) {
-		c := checker{owned: map[string]string{}, open: map[string]bool{}, frames: map[string]bool{}}
+		c := checker{
+			open: map[string]bool{}, waiting: map[string]*waiting{}, frames: map[string]bool{},
+			reserved: map[string]string{}, named: map[string]string{},
+		}
 		if err := c.lanes(ctx, r); err != nil {
 			yield(problem("unreadable", "lanes", "%v", err))
 			return
 		}
-		if err := c.values(ctx, r); err != nil {
+		if err := c.records(ctx, r); err != nil {
 			yield(problem("unreadable", "values", "%v", err))
 			return
 		}
+		c.absences()
 		for _, p := range c.problems {
 			if !yield(p) {
 				return
@@ -33,10 +40,18 @@ func Check(ctx context.Context, r store.Reader) iter.Seq[store.Problem] {
 }
 
 type checker struct {
-	open     map[string]bool   // operations that a lane names
-	owned    map[string]string // pending entry id → its owner
-	frames   map[string]bool   // keys of the frame lists that may exist
+	open     map[string]bool     // operations that a lane names
+	waiting  map[string]*waiting // pending entries by id
+	frames   map[string]bool     // keys of the frame lists that may exist
+	reserved map[string]string   // ids that must still be free → by whom
+	named    map[string]string   // entries that must exist → for whom
 	problems []store.Problem
+}
+
+// waiting is content that somebody says waits for its placement.
+type waiting struct {
+	owner string
+	found bool
 }
 
 func problem(code, where, format string, args ...any) store.Problem {
@@ -56,42 +71,95 @@ func (c *checker) lanes(ctx context.Context, r store.Reader) error {
 		t, err := loadTurn(ctx, r, name, 0)
 		if err != nil {
 			c.add("broken_operation", "lane "+name, "%v", err)
+			c.open[string(t.LaneState.CurrentOperationID)] = true // told once
 			continue
 		}
-		for _, id := range t.LaneState.PendingNextRun {
-			c.owned[id] = "the next run of lane " + name
-		}
+		c.owns("the next run of lane "+name, t.LaneState.PendingNextRun)
 		if t.State != nil {
-			c.operation(name, t)
+			c.operation(ctx, r, t)
 		}
 	}
 	return nil
 }
 
-func (c *checker) operation(lane string, t op.Turn) {
-	id := t.Operation.OperationID
+func (c *checker) owns(owner string, ids []string) {
+	for _, id := range ids {
+		c.waiting[id] = &waiting{owner: owner}
+	}
+}
+
+func (c *checker) operation(ctx context.Context, r store.Reader, t op.Turn) {
+	id, data := string(t.LaneState.CurrentOperationID), t.Operation
 	where := "operation " + id
 	c.open[id] = true
-	if t.Operation.Lane != lane || string(t.LaneState.CurrentOperationID) != id {
-		c.add("operation_mismatch", where, "lane %s names operation %s, whose data says %s on lane %s",
-			lane, t.LaneState.CurrentOperationID, id, t.Operation.Lane)
+	if data.Lane != t.Lane || data.OperationID != id {
+		c.add("operation_mismatch", where, "lane %s names it, its data says %s on lane %s", t.Lane, data.OperationID, data.Lane)
 	}
-	if kind := op.KindOf(t.State); kind != t.Operation.Intent.Kind {
-		c.add("operation_kind", where, "state of a %s under the intent of a %s", kind, t.Operation.Intent.Kind)
+	if kind := op.KindOf(t.State); kind != data.Intent.Kind {
+		c.add("operation_kind", where, "state of a %s under the intent of a %s", kind, data.Intent.Kind)
 	}
+	c.names(where, string(data.SourceLeafID))
+	c.names(where, data.Intent.PromptEntryIDs...)
 	run, ok := t.Run()
 	if !ok {
 		return
 	}
-	for _, pending := range op.OwnedPending(run) {
-		c.owned[pending] = where
-	}
+	c.owns(where, op.OwnedPending(run))
+	c.names(where, string(run.LatestAssistantEntryID))
+	c.phase(where, run.Phase)
 	if response := op.PendingResponse(run); response != "" {
 		c.frames[id+":"+response] = true
+		if _, err := reduceFrames(ctx, r, id, response); err != nil {
+			c.add("bad_frames", where, "%v", err)
+		}
 	}
 }
 
-func (c *checker) values(ctx context.Context, r store.Reader) error {
+// phase notes which entries a run's phase names and which ids it reserves.
+func (c *checker) phase(where string, p op.Phase) {
+	switch p := p.(type) {
+	case op.Checkpoint:
+		c.names(where, p.TriggerEntryID)
+	case op.Assistant:
+		if g, ok := p.Generation.(op.EffectPending); ok {
+			c.reserves(where, g.ResponseEntryID, g.UsageID)
+		}
+	case op.Tools:
+		c.names(where, p.Batch.AssistantEntryID)
+		for _, call := range p.Batch.Calls {
+			if call.Status == op.CallCompleted {
+				c.names(where, call.ResultEntryID)
+			} else {
+				c.reserves(where, call.ResultEntryID)
+			}
+		}
+	case op.DeferredPhase:
+		c.names(where, p.Deferred.SourceEntryID)
+		c.reserves(where, p.Deferred.ResponseEntryID, p.Deferred.UsageID)
+	case op.InRunCompaction:
+		c.names(where, p.ResumeAfter.TriggerEntryID)
+	case op.FailureDrain:
+		c.names(where, p.Provenance.EntryID)
+	}
+}
+
+func (c *checker) names(where string, ids ...string) {
+	for _, id := range ids {
+		if id != "" {
+			c.named[id] = where
+		}
+	}
+}
+
+func (c *checker) reserves(where string, ids ...string) {
+	for _, id := range ids {
+		if id != "" {
+			c.reserved[id] = where
+		}
+	}
+}
+
+func (c *checker) records(ctx context.Context, r store.Reader) error {
 	snap, err := r.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -107,27 +175,61 @@ func (c *checker) values(ctx context.Context, r store.Reader) error {
 }
 
 func (c *checker) record(r store.Record) {
-	where := r.Address.String()
+	switch r.Kind {
+	case store.KindEntry:
+		c.entry(r.Entry.ID)
+	case store.KindUsage:
+		if by := c.reserved[r.Usage.ID]; by != "" {
+			c.add("reserved_taken", "usage row "+r.Usage.ID, "its id is still reserved by %s", by)
+		}
+	case store.KindValue:
+		c.value(r.Address)
+	case store.KindList:
+		if r.Address.Namespace == "pi.pending.assistant_frame" && !c.frames[r.Address.Key] {
+			c.frames[r.Address.Key] = true // told once
+			c.add("unowned_frames", r.Address.String(), "frames of a response that is not pending")
+		}
+	}
+}
+
+func (c *checker) entry(id string) {
+	delete(c.named, id)
+	if by := c.reserved[id]; by != "" {
+		c.add("reserved_taken", "entry "+id, "its id is still reserved by %s", by)
+	}
+	if w := c.waiting[id]; w != nil {
+		w.found = true
+		c.add("placed_twice", "entry "+id, "placed while it still waits for %s", w.owner)
+	}
+}
+
+func (c *checker) value(a store.Address) {
 	switch {
-	case r.Kind == store.KindValue && r.Address.Namespace == "pi.pending.entry":
-		if c.owned[r.Address.Key] == "" {
-			c.add("unowned_pending", where, "pending content that nothing owns")
+	case a.Namespace == "pi.pending.entry":
+		if w := c.waiting[a.Key]; w != nil {
+			w.found = true
+		} else {
+			c.add("unowned_pending", a.String(), "pending content that nothing owns")
 		}
-	case r.Kind == store.KindList && r.Address.Namespace == "pi.pending.assistant_frame":
-		if !c.frames[r.Address.Key] {
-			c.frames[r.Address.Key] = true // once
-			c.add("unowned_frames", where, "frames of a response that is not pending")
+	case operationOwned(a.Namespace):
+		if id, _, _ := strings.Cut(a.Key, ":"); !c.open[id] {
+			c.add("unowned_operation_value", a.String(), "value of an operation that is not open")
 		}
-	case r.Kind == store.KindValue && operationOwned(r.Address.Namespace):
-		id, _, _ := strings.Cut(r.Address.Key, ":")
-		if !c.open[id] {
-			c.add("unowned_operation_value", where, "value of an operation that is not open")
-		}
-	case r.Kind == store.KindEntry && c.owned[r.Entry.ID] != "":
-		c.add("placed_twice", "entry "+r.Entry.ID, "placed while it still waits for %s", c.owned[r.Entry.ID])
 	}
 }
 
 func operationOwned(namespace string) bool {
 	return strings.HasPrefix(namespace, "pi.op.") || namespace == "pi.pending.tool_output"
+}
+
+// absences tells what should have been among the records.
+func (c *checker) absences() {
+	for _, id := range slices.Sorted(maps.Keys(c.named)) {
+		c.add("missing_entry", c.named[id], "names entry %s, which does not exist", id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.waiting)) {
+		if w := c.waiting[id]; !w.found {
+			c.add("missing_pending", w.owner, "content %s, which should wait for it, does not exist", id)
+		}
+	}
 }
