@@ -14,6 +14,8 @@ type base struct {
 	config *config
 	repo   *store.Repo
 	now    func() int64
+	// inPlace allows a legacy file to be converted where it lies (D58).
+	inPlace bool
 }
 
 // resolve finds the session that an argument means.
@@ -42,5 +44,5 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now}, nil
+	return base{out: out, config: c, repo: repo, now: f.now, inPlace: f.flags.inPlace}, nil
 }

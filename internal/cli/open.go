@@ -120,6 +120,16 @@ func (b *base) openSession(ctx context.Context, arg string) (*store.Session, sto
 	if err != nil {
 		return nil, ref, err
 	}
+	if ref.Legacy && b.inPlace {
+		open := store.OpenOptions{Wait: b.config.leaseWait, Now: b.now}
+		if err := jsonl.Convert(ctx, ref.Path, open); err != nil {
+			return nil, ref, err
+		}
+		b.out.note("converted %s; the old file is kept as %s.v3.bak", escapeLine(ref.Path), escapeLine(ref.Path))
+		if ref, err = b.resolve(ctx, ref.Path); err != nil {
+			return nil, ref, err
+		}
+	}
 	s, err := b.repo.Open(ctx, ref)
 	return s, ref, err
 }
