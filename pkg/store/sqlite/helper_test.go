@@ -21,9 +21,10 @@ const childEnv = "DROVER_SQLITE_TEST_CHILD"
 
 // children are what another process does in a test; they talk by lines.
 var children = map[string]func(args []string) error{
-	"hold":   childHold,
-	"append": childAppend,
-	"view":   childView,
+	"hold":    childHold,
+	"refused": childRefused,
+	"append":  childAppend,
+	"view":    childView,
 }
 
 func TestMain(m *testing.M) {

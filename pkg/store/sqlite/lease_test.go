@@ -2,10 +2,8 @@ package sqlite
 
 import (
 	"errors"
-	"fmt"
 	"os/exec"
 	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -316,116 +314,5 @@ func TestFencedOwner(t *testing.T) {
 				t.Errorf("lease after the old owner's close: %+v, %v", l, err)
 			}
 		})
-	}
-}
-
-// childHold opens a session, appends a mark per line it reads and says so.
-func childHold(args []string) error {
-	b, err := openOwner(ctx, args[0], store.OpenOptions{})
-	if err != nil {
-		return err
-	}
-	for i := 0; ; i++ {
-		if _, err := b.Commit(ctx, store.Tx{marks.Append(strconv.Itoa(i))}); err != nil {
-			return err
-		}
-		fmt.Println("committed", i)
-		if _, err := fmt.Scanln(); err != nil {
-			return err
-		}
-	}
-}
-
-// TestKilledOwner: what a process committed survives kill -9, and the next owner
-// takes over at once (B15).
-func TestKilledOwner(t *testing.T) {
-	path := newSession(t)
-	c := startChild(t, "hold", path)
-	for i := range 5 {
-		if got, want := c.line(t), fmt.Sprint("committed ", i); got != want {
-			t.Fatalf("child says %q, want %q", got, want)
-		}
-		if i == 2 {
-			_, err := openOwner(ctx, path, store.OpenOptions{})
-			var held *store.Held
-			if !errors.As(err, &held) || held.Lease.PID != c.cmd.Process.Pid {
-				t.Fatalf("open beside the child: %v, want held by %d", err, c.cmd.Process.Pid)
-			}
-		}
-		if i < 4 {
-			fmt.Fprintln(c.in)
-		}
-	}
-	c.kill(t)
-	r, err := openReader(path) // before anyone recovers
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"0", "1", "2", "3", "4"}
-	if got := readMarks(t, r); !slices.Equal(got, want) {
-		t.Errorf("a reader sees %v, want %v", got, want)
-	}
-	mustClose(t, r)
-	b := open(t, path, store.OpenOptions{})
-	if got := readMarks(t, b); !slices.Equal(got, want) {
-		t.Errorf("the next owner sees %v, want %v", got, want)
-	}
-	if b.claim.fence != 2 {
-		t.Errorf("fence %d, want 2", b.claim.fence)
-	}
-}
-
-// childAppend opens a session some times and marks each ownership by its fence.
-func childAppend(args []string) error {
-	rounds, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	for range rounds {
-		b, err := openOwner(ctx, args[0], store.OpenOptions{Wait: time.Minute})
-		if err != nil {
-			return err
-		}
-		for range 3 {
-			if _, err := b.Commit(ctx, store.Tx{marks.Append(strconv.FormatInt(b.claim.fence, 10))}); err != nil {
-				return err
-			}
-		}
-		if err := b.Close(); err != nil {
-			return err
-		}
-		fmt.Println("done")
-	}
-	return nil
-}
-
-// TestRacingOwners: of many processes exactly one owns the session at a time,
-// each with a higher fence (B16).
-func TestRacingOwners(t *testing.T) {
-	const processes, rounds = 8, 3
-	path := newSession(t)
-	setClaim(t, path, claim{owner: "dead", fence: 10, ttl: time.Hour, process: deadProcess(t)})
-	var all []*child
-	for range processes {
-		all = append(all, startChild(t, "append", path, strconv.Itoa(rounds)))
-	}
-	for _, c := range all {
-		for range rounds {
-			c.line(t)
-		}
-	}
-	r, err := openReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var want []string
-	for fence := range processes * rounds {
-		for range 3 {
-			want = append(want, strconv.Itoa(11+fence))
-		}
-	}
-	if diff := cmp.Diff(want, readMarks(t, r)); diff != "" {
-		t.Errorf("fences in the order of their commits (-want +got):\n%s", diff)
 	}
 }
