@@ -139,7 +139,7 @@ func (b *backend) keepLease() {
 		b.tend(h)
 		due := interval - time.Since(b.renewed)
 		b.near.give(h)
-		timer.Reset(max(due, pollWait))
+		timer.Reset(max(due, interval/4)) // after a failed attempt, soon
 	}
 }
 

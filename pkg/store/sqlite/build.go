@@ -29,23 +29,17 @@ func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o 
 	if err != nil {
 		return err
 	}
-	exists, err := occupied(path)
-	if err == nil && exists && !o.Replace {
-		err = store.ErrExists
-	}
-	if err == nil && !exists {
-		err = noForeignWAL(path)
-	}
-	if err == nil {
-		err = d.build(ctx, path, exists, snap, o)
-	}
-	if err != nil {
+	if err := d.build(ctx, path, snap, o); err != nil {
 		return fmt.Errorf("build %s: %w", path, err)
 	}
 	return nil
 }
 
-func (d Driver) build(ctx context.Context, path string, exists bool, snap *store.Snapshot, o store.BuildOptions) error {
+func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
+	path, exists, err := place(path, o)
+	if err != nil {
+		return err
+	}
 	temp, err := createTemp(path)
 	if err != nil {
 		return err
@@ -122,12 +116,20 @@ func (d Driver) exchange(temp, path string) error {
 	return d.fs().SyncDir(dir)
 }
 
-func occupied(path string) (bool, error) {
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// place finds where the new database goes and whether one is there. A symbolic
+// link keeps pointing where it does.
+func place(path string, o store.BuildOptions) (real string, exists bool, err error) {
+	_, err = os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path, false, noForeignWAL(path)
+	case err != nil:
+		return "", false, err
+	case !o.Replace:
+		return "", false, store.ErrExists
 	}
-	return err == nil, err
+	real, err = filepath.EvalSymlinks(path)
+	return real, true, err
 }
 
 // noForeignWAL refuses a free name beside which a WAL lies: SQLite would replay

@@ -169,6 +169,21 @@ func TestReplaceUnderOwnership(t *testing.T) {
 		}
 		is(t, path, "new")
 	})
+	t.Run("through a link", func(t *testing.T) {
+		path := newSession(t)
+		link := filepath.Join(t.TempDir(), "link.db")
+		if err := os.Symlink(path, link); err != nil {
+			t.Fatal(err)
+		}
+		if err := replace(Driver{}, link); err != nil {
+			t.Fatal(err)
+		}
+		is(t, path, "new")
+		is(t, link, "new")
+		if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			t.Errorf("the link is no link any more: %v, %v", info, err)
+		}
+	})
 	for _, op := range []fsxtest.Op{fsxtest.Rename, fsxtest.SyncDir, fsxtest.Remove} {
 		t.Run("failing "+string(op), func(t *testing.T) {
 			path := killedSession(t)

@@ -129,11 +129,11 @@ func (b *backend) present(ctx context.Context) (*handle, sessionRow, error) {
 
 func snapshot(ctx context.Context, slot *slot, s sessionRow, done func() error) (*store.Snapshot, error) {
 	m := moment{ctx: ctx, slot: slot}
-	places, err := m.places()
+	spots, err := m.spots()
 	if err != nil {
 		return nil, err
 	}
-	return &store.Snapshot{Header: s.header, NextSeq: s.nextSeq, Records: m.records(places), Close: done}, nil
+	return &store.Snapshot{Header: s.header, NextSeq: s.nextSeq, Records: m.records(spots), Close: done}, nil
 }
 
 // Close ends the view.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -74,16 +75,16 @@ func (m moment) use(f func(*handle) error) error {
 	return f(h)
 }
 
-// place is where a value or a list element lies. Values and elements have no
-// index by sequence number, so their places are sorted once and read one by one.
-type place struct {
+// spot is where a value or a list element lies. Values and elements have no
+// index by sequence number, so their spots are sorted once and read one by one.
+type spot struct {
 	seq  int64
 	addr store.Address
 	list bool
 }
 
-func (m moment) places() ([]place, error) {
-	var out []place
+func (m moment) spots() ([]spot, error) {
+	var out []spot
 	names := make(map[string]string) // one copy of a namespace or key that many elements share
 	intern := func(s string) string {
 		if t, ok := names[s]; ok {
@@ -94,7 +95,7 @@ func (m moment) places() ([]place, error) {
 	}
 	for _, text := range []string{sqlValueKeys, sqlListKeys} {
 		err := m.each(text, nil, func(rows *sql.Rows) (bool, error) {
-			p := place{list: text == sqlListKeys}
+			p := spot{list: text == sqlListKeys}
 			err := rows.Scan(&p.seq, &p.addr.Namespace, &p.addr.Key)
 			p.addr = store.Address{Namespace: intern(p.addr.Namespace), Key: intern(p.addr.Key)}
 			out = append(out, p)
@@ -104,11 +105,11 @@ func (m moment) places() ([]place, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(out, func(a, b place) int { return int(a.seq - b.seq) })
+	slices.SortFunc(out, func(a, b spot) int { return cmp.Compare(a.seq, b.seq) })
 	return out, nil
 }
 
-func (m moment) at(p place) (store.Record, error) {
+func (m moment) at(p spot) (store.Record, error) {
 	r := store.Record{Kind: store.KindValue, Op: store.OpSet, Seq: p.seq, Address: p.addr}
 	var value json.RawMessage
 	err := m.use(func(h *handle) error {
@@ -130,7 +131,7 @@ func (m moment) at(p place) (store.Record, error) {
 }
 
 // records merges the four tables by sequence number.
-func (m moment) records(places []place) iter.Seq2[store.Record, error] {
+func (m moment) records(spots []spot) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		entries := cursor{more: m.entriesAfter}
 		usage := cursor{more: m.usageAfter}
@@ -146,15 +147,15 @@ func (m moment) records(places []place) iter.Seq2[store.Record, error] {
 				return
 			}
 			var r store.Record
-			switch next := firstOf(e, u, places); {
-			case next == nil && len(places) == 0:
+			switch next := firstOf(e, u, spots); {
+			case next == nil && len(spots) == 0:
 				return
 			case next == nil:
-				if r, err = m.at(places[0]); err != nil {
+				if r, err = m.at(spots[0]); err != nil {
 					yield(store.Record{}, err)
 					return
 				}
-				places = places[1:]
+				spots = spots[1:]
 			case next == e:
 				r = entries.take()
 			default:
@@ -168,13 +169,13 @@ func (m moment) records(places []place) iter.Seq2[store.Record, error] {
 }
 
 // firstOf is the earlier of an entry and a ledger row, or nil when the first
-// place comes before both.
-func firstOf(e, u *store.Record, places []place) *store.Record {
+// spot comes before both.
+func firstOf(e, u *store.Record, spots []spot) *store.Record {
 	first := e
 	if first == nil || (u != nil && u.Seq < first.Seq) {
 		first = u
 	}
-	if first != nil && len(places) > 0 && places[0].seq < first.Seq {
+	if first != nil && len(spots) > 0 && spots[0].seq < first.Seq {
 		return nil
 	}
 	return first
