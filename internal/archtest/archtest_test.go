@@ -24,6 +24,7 @@ var own = map[string][]string{
 	"internal/fsx":          {},
 	"internal/fsx/fsxtest":  {"internal/fsx"},
 	"internal/rawjson":      {},
+	"internal/yamlpos":      {},
 	"pkg/message":           {},
 	"pkg/store":             {"pkg/message", "internal/fsx"},
 	"pkg/store/memory":      {"pkg/store", "pkg/message", "internal/fsx"},
@@ -35,8 +36,8 @@ var own = map[string][]string{
 	"pkg/engine/op":         {"pkg/store", "pkg/message"},
 	"pkg/engine/effect":     {"pkg/message"},
 	"pkg/engine/enginetest": {"pkg/engine", "pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/store/memory", "pkg/message", "pkg/store/storetest"},
-	"pkg/model":             {"pkg/message", "pkg/engine/effect", "internal/fsx"},
-	"pkg/model/scripted":    {"pkg/message", "pkg/engine/effect", "pkg/model", "internal/fsx"},
+	"pkg/model":             {"pkg/message", "pkg/engine/effect"},
+	"pkg/model/scripted":    {"pkg/message", "pkg/engine/effect", "pkg/model", "internal/fsx", "internal/yamlpos"},
 	"pkg/model/modeltest":   {"pkg/model", "pkg/message", "pkg/engine/effect"},
 }
 
@@ -56,7 +57,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/pflag":            {"internal/cli"},
 	"github.com/spf13/viper":            {"internal/cli"},
 	"github.com/vbauerster/mpb/v8":      {"internal/cli"},
-	"go.yaml.in/yaml/v3":                {"internal/cli", "pkg/model/scripted"},
+	"go.yaml.in/yaml/v3":                {"internal/cli", "internal/yamlpos", "pkg/model/scripted"},
 	"golang.org/x/sync":                 {"internal/cli", "pkg/store", "pkg/v3import"},
 	"golang.org/x/sys":                  {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
 	"golang.org/x/term":                 {"internal/cli"},

@@ -1,19 +1,20 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/drover-run/drover/internal/yamlpos"
 )
 
 // configPath says which configuration file counts: the flag, the environment,
@@ -87,14 +88,23 @@ func checkConfigOwner(f *os.File) error {
 // parseConfig flattens the YAML document to dotted keys and refuses keys that
 // mean nothing.
 func parseConfig(name string, text []byte) (map[string]located, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, yamlFailure(name, text, err)
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, second yaml.Node
+	err := d.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, nil // nothing but comments
+	}
+	if err == nil {
+		err = d.Decode(&second)
+	}
+	switch {
+	case err == nil:
+		return nil, configf("%s: a configuration is one document", at(name, &second))
+	case !errors.Is(err, io.EOF):
+		line, column := yamlpos.Locate(text, err)
+		return nil, configf("%s:%d:%d: %s", name, line, column, yamlpos.Message(err))
 	}
 	keys := map[string]located{}
-	if doc.Kind == 0 {
-		return keys, nil // nothing but comments
-	}
 	root := doc.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
 		return keys, nil
@@ -131,6 +141,8 @@ func flattenConfig(keys map[string]located, name, prefix string, node *yaml.Node
 			if err := flattenConfig(keys, name, key+".", v); err != nil {
 				return err
 			}
+		case isSection(key):
+			return configf("%s: %s must be a mapping of keys to values", where, key)
 		default:
 			return unknownKey(where, key)
 		}
@@ -172,20 +184,4 @@ func unknownKey(where, key string) error {
 
 func at(name string, node *yaml.Node) string {
 	return fmt.Sprintf("%s:%d:%d", name, node.Line, node.Column)
-}
-
-// yamlFailure reports a syntax error. The parser tells the line only: the
-// column is where that line's text starts.
-func yamlFailure(name string, text []byte, err error) error {
-	line := 1
-	if m := regexp.MustCompile(`line (\d+): `).FindStringSubmatch(err.Error()); m != nil {
-		line, _ = strconv.Atoi(m[1])
-	}
-	column := 1
-	if lines := strings.Split(string(text), "\n"); line <= len(lines) {
-		column += len(lines[line-1]) - len(strings.TrimLeft(lines[line-1], " \t"))
-	}
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	msg = regexp.MustCompile(`^line \d+: `).ReplaceAllString(msg, "")
-	return configf("%s:%d:%d: %s", name, line, column, msg)
 }

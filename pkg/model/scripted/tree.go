@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/internal/yamlpos"
 )
 
 // rawNode is the kind of a node that holds a whole JSON value as it stood in
@@ -154,21 +154,8 @@ func yamlTree(path string, text []byte) (*yaml.Node, error) {
 	if err == nil {
 		return nil, &ScriptError{Path: path, Line: second.Line, Column: second.Column, Msg: "a second document"}
 	}
-	line, column := locate(text, err)
-	return nil, &ScriptError{Path: path, Line: line, Column: column, Msg: problem(err)}
-}
-
-// problem is the message of a YAML error without its own idea of the place.
-func problem(err error) string {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(msg, "line "); ok {
-		if number, rest, ok := strings.Cut(rest, ": "); ok {
-			if _, err := strconv.Atoi(number); err == nil {
-				return rest
-			}
-		}
-	}
-	return msg
+	line, column := yamlpos.Locate(text, err)
+	return nil, &ScriptError{Path: path, Line: line, Column: column, Msg: yamlpos.Message(err)}
 }
 
 // target follows an alias.

@@ -1,10 +1,17 @@
-package scripted
+// Package yamlpos tells where a YAML text goes wrong. The parser knows the
+// problem, but no column, and not always the line.
+//
+// Import law: yaml and the standard library.
+package yamlpos
 
 import (
 	"bytes"
 	"errors"
 	"io"
 	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -14,17 +21,16 @@ const (
 	locateBudget = 1 << 20   // bytes parsed by the careful part of a search
 )
 
-// locate returns the line and column where YAML goes wrong, both from 1. The
-// parser tells a line that may be off, and no column. But it reads from left to
+// Locate returns the line and column where YAML goes wrong, both from 1, the
+// column in characters; err is what the parser says of the text. The parser tells a line that may be off, and no column. But it reads from left to
 // right: the shortest start of the text that fails in the same way ends with
 // the offending character. In a large text the place is where the parser had
 // read to, a little behind.
-func locate(text []byte, err error) (line, column int) {
-	l := locator{text: text, want: problem(err), budget: locateBudget}
+func Locate(text []byte, err error) (line, column int) {
+	l := locator{text: text, want: Message(err), budget: locateBudget}
 	end := l.consumed()
-	c := cursor{text: text}
 	if end > locateSize {
-		return c.place(end)
+		return place(text, end)
 	}
 	lines := lineEnds(text[:end])
 	at := l.shortest(len(lines), func(i int) int { return lines[i] })
@@ -33,7 +39,7 @@ func locate(text []byte, err error) (line, column int) {
 		start = lines[at-1]
 	}
 	column = l.shortest(lines[at]-start, func(i int) int { return start + i + 1 })
-	return c.place(start + column)
+	return place(text, start+column)
 }
 
 // lineEnds returns the lengths of the starts of text that end with a line.
@@ -74,7 +80,7 @@ func (l *locator) shortest(n int, length func(int) int) int {
 // fails reports whether the first n bytes fail like the whole text.
 func (l *locator) fails(n int) bool {
 	err := decodeAll(bytes.NewReader(l.text[:n]))
-	return err != nil && problem(err) == l.want
+	return err != nil && Message(err) == l.want
 }
 
 // consumed returns how many bytes the parser reads before it gives up.
@@ -110,4 +116,24 @@ func decodeAll(r io.Reader) error {
 			return err
 		}
 	}
+}
+
+// place translates a byte offset.
+func place(text []byte, off int) (line, column int) {
+	before := text[:off]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
+}
+
+// Message is the parser's error without its own idea of the place.
+func Message(err error) string {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(msg, "line "); ok {
+		if number, rest, ok := strings.Cut(rest, ": "); ok {
+			if _, err := strconv.Atoi(number); err == nil {
+				return rest
+			}
+		}
+	}
+	return msg
 }
