@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -31,6 +32,9 @@ func project(ctx context.Context, q store.Queries, leaf store.LeafID, projectors
 	}
 	slices.Reverse(branch)
 	p := projection{projectors: projectors, edits: edits(branch)}
+	if err := p.reachBack(ctx, q, branch); err != nil {
+		return nil, err
+	}
 	for _, e := range branch {
 		if err := p.entry(e); err != nil {
 			return nil, fmt.Errorf("entry %s: %w", e.ID, err)
@@ -42,7 +46,28 @@ func project(ctx context.Context, q store.Queries, leaf store.LeafID, projectors
 type projection struct {
 	projectors map[string]Projector
 	edits      map[string][]byte // entry id → replacement, the latest wins
+	tail       map[string][]byte // the same by message, for those in a retained tail
 	messages   []message.Message
+}
+
+// reachBack finds what is edited of a compaction's retained tail: its messages
+// have no ids, but they are copies of the entries that an edit names.
+func (p *projection) reachBack(ctx context.Context, q store.Queries, branch []store.Entry) error {
+	targets := maps.Clone(p.edits)
+	for _, e := range branch {
+		delete(targets, e.ID)
+	}
+	if len(targets) == 0 {
+		return nil
+	}
+	entries, err := q.Entries(ctx, slices.Collect(maps.Keys(targets)))
+	p.tail = make(map[string][]byte, len(entries))
+	for id, e := range entries {
+		if m := e.Message(); m != nil {
+			p.tail[string(m)] = p.edits[id]
+		}
+	}
+	return err
 }
 
 func (p *projection) entry(e store.Entry) error {
@@ -97,7 +122,13 @@ func (p *projection) compaction(e store.Entry) error {
 		if err != nil {
 			return fmt.Errorf("retained tail: %w", err)
 		}
-		p.add(message.Message(raw))
+		m := message.Message(raw)
+		if replacement, ok := p.tail[string(raw)]; ok {
+			if m, err = replaced(m, replacement); err != nil {
+				return fmt.Errorf("retained tail: %w", err)
+			}
+		}
+		p.add(m)
 	}
 	return nil
 }
@@ -135,18 +166,23 @@ func (p *projection) custom(e store.Entry) error {
 	return nil
 }
 
-// edited applies the newest edit of a message: null removes it, content replaces
-// its content.
+// edited applies the newest edit of a message.
 func (p *projection) edited(e store.Entry) (message.Message, error) {
 	replacement, ok := p.edits[e.ID]
 	if !ok {
 		return e.Message(), nil
 	}
+	return replaced(e.Message(), replacement)
+}
+
+// replaced is a message under an edit: null removes it, content replaces its
+// content.
+func replaced(m message.Message, replacement []byte) (message.Message, error) {
 	content, ok := rawjson.Get(replacement, "content")
 	if !ok {
 		return nil, nil
 	}
-	return e.Message().With("content", content)
+	return m.With("content", content)
 }
 
 func edits(branch []store.Entry) map[string][]byte {

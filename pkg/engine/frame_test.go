@@ -184,3 +184,44 @@ func TestFault(t *testing.T) {
 		})
 	}
 }
+
+// An owner whose store was replaced finds out at its acceptances and settlements,
+// and commits no more (D12).
+func TestLostStore(t *testing.T) {
+	wantLost := func(t *testing.T, err error) {
+		t.Helper()
+		var fault *store.Fault
+		var lost *store.Lost
+		if !errors.As(err, &fault) || !errors.As(err, &lost) {
+			t.Errorf("got %v", err)
+		}
+	}
+	t.Run("at an acceptance", func(t *testing.T) {
+		w := enginetest.InMemory(t)
+		w.Open()
+		w.Replace()
+		before := w.Records()
+		_, err := w.Lane.Accept(t.Context(), engine.Request{Text: "hi"})
+		wantLost(t, err)
+		enginetest.Equal(t, "the new store", w.Records(), before)
+	})
+	t.Run("at a settlement", func(t *testing.T) {
+		bubble(t, func(t *testing.T, w *enginetest.World) {
+			w.Options.Manual = true
+			w.Open()
+			done := drive(w, engine.DriveOptions{OperationID: w.Accept("hi")})
+			executeTo(t, w, "assistant.settlement")
+			w.Replace()
+			w.Lane.RunToCompletion(t.Context())
+			wantLost(t, (<-done).err)
+			w.Reopen()
+			w.Options.Manual = false
+			w.Reopen()
+			w.Continue() // the copy lacks the answer, which is asked for again
+			w.Settled()
+			if n := len(w.Model.Requests()); n != 2 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	})
+}

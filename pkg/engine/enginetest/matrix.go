@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/drover-run/drover/pkg/store/storetest"
@@ -10,12 +11,13 @@ import (
 // CrashMatrix lets a process die after every commit of every scenario, drives
 // the session to its end in the next process, and wants the conversation that
 // the scenario has without a crash, with at most one synthetic failure more, and
-// a clean verify. Twice: the second process, too, dies after every commit of the
-// recovery (spec §9.3).
+// a clean verify (spec §9.3). Twice: the second process, too, dies after every
+// commit of the recovery; of scenarios with several prompts only in a long test.
 func CrashMatrix(t *testing.T, newDriver storetest.NewDriver, twice bool) {
 	for _, s := range Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			want := s.uninterrupted(t, newDriver)
+			twice := twice && (len(s.Prompts) == 1 || os.Getenv("DROVER_TEST_LONG") != "")
 			for k := 1; ; k++ {
 				over := false
 				t.Run(fmt.Sprintf("after commit %d", k), func(t *testing.T) {

@@ -26,8 +26,8 @@ const (
 // pace holds frame commits back as its mode says. It is told about the stream by
 // the model and about commits by the backend that it decorates.
 type pace struct {
-	mode Pace
-	log  func(format string, args ...any)
+	mode  Pace
+	world *World
 
 	mu      sync.Mutex
 	allowed int           // frames that may be committed
@@ -36,12 +36,12 @@ type pace struct {
 	moved   chan struct{} // closed and replaced when a number changes
 }
 
-func newPace(log func(string, ...any)) *pace {
-	return &pace{log: log, moved: make(chan struct{})}
+func newPace(w *World) *pace {
+	return &pace{world: w, moved: make(chan struct{})}
 }
 
 func (p *pace) request(n int, req effect.Request) {
-	p.log("request %d: answer %s, %d messages, at most %d tokens", n, entryName(req.ResponseEntryID), len(req.Messages), req.MaxOutput)
+	p.world.Trace.Add("request %d: answer %s, %d messages, at most %d tokens", n, entryName(req.ResponseEntryID), len(req.Messages), req.MaxOutput)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.allowed, p.done, p.sent = 0, 0, 0
@@ -49,7 +49,9 @@ func (p *pace) request(n int, req effect.Request) {
 
 // event is told what the provider sends next.
 func (p *pace) event(ev message.StreamEvent) {
-	p.log("  stream %s%s", ev.Type, streamText(ev))
+	if !p.world.Quiet {
+		p.world.Trace.Add("  stream %s%s", ev.Type, streamText(ev))
+	}
 	if _, ok := message.FrameOf(ev); ok {
 		p.mu.Lock()
 		p.sent++

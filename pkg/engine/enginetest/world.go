@@ -41,14 +41,17 @@ type World struct {
 	Decorate func(store.Backend) store.Backend
 	// Watch looks at the whole session after every commit.
 	Watch bool
+	// Quiet leaves the trace empty: it would keep every step of a long answer.
+	Quiet bool
 
 	Session *store.Session
 	Harness *engine.Harness
 	Lane    *engine.Lane
 
-	repo *store.Repo
-	ref  store.Ref
-	pace *pace
+	repo   *store.Repo
+	ref    store.Ref
+	driver store.Driver
+	pace   *pace
 }
 
 // Memory makes the driver of a world that does not care.
@@ -78,7 +81,7 @@ func Unconfigured(tb TB) *World {
 func newWorld(tb TB, driver store.Driver, dir string, cfg *store.LaneConfiguration) *World {
 	tb.Helper()
 	w := &World{TB: tb, Clock: NewClock(), Models: &Models{}, Trace: &Trace{}}
-	w.pace = newPace(w.Trace.Add)
+	w.pace = newPace(w)
 	w.Pace = &w.pace.mode
 	w.Model = &Model{
 		Reply:     Sequence(Say("hello ", "you")),
@@ -112,11 +115,13 @@ func (w *World) build(driver store.Driver, dir string, cfg *store.LaneConfigurat
 	s, ref, err := repo.Create(w.TB.Context(), store.CreateOptions{ID: "world", Config: cfg})
 	w.fatal(err)
 	w.fatal(s.Close())
-	w.repo, w.ref = repo, ref
+	w.repo, w.ref, w.driver = repo, ref, driver
 }
 
 func (w *World) decorate(b store.Backend) store.Backend {
-	b = traced{b, w.Trace}
+	if !w.Quiet {
+		b = traced{b, w.Trace}
+	}
 	if w.Watch {
 		b = watched{b, w.TB.Errorf}
 	}
@@ -138,13 +143,16 @@ func (w *World) Open() {
 	w.fatal(err)
 	w.Lane, err = w.Harness.Lane(store.MainLane)
 	w.fatal(err)
+	w.TB.Cleanup(w.close)
+	if w.Quiet {
+		return
+	}
 	w.Harness.On(func(e op.Event) {
 		// When a fault is told depends on who is listening at that moment.
 		if e.Type != op.EventFault {
 			w.Trace.Add("%s", eventString(e))
 		}
 	})
-	w.TB.Cleanup(w.close)
 }
 
 // OpenUntil opens the session in a process that dies right after its n-th commit
@@ -204,6 +212,15 @@ func (w *World) View() store.Reader {
 	w.fatal(err)
 	w.TB.Cleanup(func() { _ = r.Close() })
 	return r
+}
+
+// Replace puts a copy of the session in its place while it is open, as somebody
+// who knows nothing of its owner might.
+func (w *World) Replace() {
+	w.TB.Helper()
+	snap, err := w.View().Snapshot(w.TB.Context())
+	w.fatal(err)
+	w.fatal(w.driver.Build(w.TB.Context(), w.ref.Path, snap, store.BuildOptions{Replace: true}))
 }
 
 // Accept accepts a prompt and returns its operation.
