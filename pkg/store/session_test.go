@@ -109,8 +109,11 @@ func TestMutatorCommitsOnce(t *testing.T) {
 	if got := valueText(t, s, noteA); got != "1" {
 		t.Errorf("value %s, want the first commit's", got)
 	}
-	if _, err := kept.Commit(nil); !errors.Is(err, store.ErrMutatorUsed) {
-		t.Errorf("commit after the job: %v", err)
+	if err := s.Mutate(t.Context(), "main", func(m *store.Mutator) error { kept = m; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kept.Commit(store.Tx{noteA.Set(raw("3"))}); !errors.Is(err, store.ErrMutatorUsed) {
+		t.Errorf("commit after a job that made none: %v", err)
 	}
 }
 
