@@ -148,7 +148,16 @@ func (r *Repo) Import(ctx context.Context, snap *Snapshot, o ImportOptions) (Ref
 // write reserves the id in every encoding and writes the store. The caller
 // releases the reservation.
 func (r *Repo) write(ctx context.Context, snap *Snapshot, backend string, o BuildOptions) (Ref, func(), error) {
-	id := snap.Header.ID
+	return r.writeFrom(ctx, snap.Header.ID, backend, o, func() (*Snapshot, error) {
+		kept := *snap
+		kept.Close = func() error { return nil } // the caller's
+		return &kept, nil
+	})
+}
+
+// writeFrom is write for content that is only read once its id is reserved; it
+// closes the snapshot.
+func (r *Repo) writeFrom(ctx context.Context, id, backend string, o BuildOptions, source func() (*Snapshot, error)) (Ref, func(), error) {
 	if err := CheckID(id); err != nil {
 		return Ref{}, nil, err
 	}
@@ -168,7 +177,7 @@ func (r *Repo) write(ctx context.Context, snap *Snapshot, backend string, o Buil
 		if backend == "" && len(old) > 0 {
 			d = old[0]
 		}
-		err = r.put(ctx, d, old, snap, o)
+		err = r.put(ctx, d, old, source, o)
 	}
 	if err != nil {
 		r.release(paths...)
@@ -178,12 +187,16 @@ func (r *Repo) write(ctx context.Context, snap *Snapshot, backend string, o Buil
 }
 
 // put writes the store in d, in place of the stores that old has.
-func (r *Repo) put(ctx context.Context, d Driver, old []Driver, snap *Snapshot, o BuildOptions) error {
+func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*Snapshot, error), o BuildOptions) (err error) {
 	if len(old) > 0 && !o.Replace {
 		return ErrExists
 	}
-	snap, err := r.successor(ctx, snap, old)
+	snap, err := source()
 	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	if snap, err = r.successor(ctx, snap, old); err != nil {
 		return err
 	}
 	if r.o.Dir != "" {

@@ -131,8 +131,9 @@ func (m moment) at(p spot) (store.Record, error) {
 }
 
 // records merges the four tables by sequence number.
-func (m moment) records(spots []spot) iter.Seq2[store.Record, error] {
+func (m moment) records(all []spot) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
+		spots := all // a snapshot may be read again
 		entries := cursor{more: m.entriesAfter}
 		usage := cursor{more: m.usageAfter}
 		for {
