@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,7 +17,15 @@ import (
 // RunRandom runs random transactions, queries, reopens and rebuilds against the
 // driver under test and an oracle, and wants every answer equal. The memory
 // encoding is the usual oracle.
+//
+// It runs 25 histories; -rapid.checks=N runs more.
 func RunRandom(t *testing.T, subject, oracle NewDriver) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("25"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+	}
 	subjectFixture, oracleFixture := newFixture(t, subject), newFixture(t, oracle)
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
