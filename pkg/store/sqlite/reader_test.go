@@ -164,6 +164,10 @@ func TestReadsInsideASnapshot(t *testing.T) {
 	if n != 3 {
 		t.Errorf("%d records, want 3", n)
 	}
+	again, err := store.Collect(snap)
+	if err != nil || len(again) != 3 {
+		t.Errorf("read again: %d records, %v, want 3", len(again), err)
+	}
 }
 
 func childView(args []string) error {
