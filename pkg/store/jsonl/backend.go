@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
@@ -185,21 +184,4 @@ func (b *backend) Close() error {
 		b.err = errors.Join(b.file.Close(), b.lock.Unlock())
 	}
 	return b.err
-}
-
-// reader is a view: the file as it was for a moment.
-type reader struct {
-	*memory.State
-	file fsx.File
-	once sync.Once
-	err  error
-}
-
-// Close releases the file.
-func (r *reader) Close() error {
-	r.once.Do(func() {
-		r.State.Close()
-		r.err = r.file.Close()
-	})
-	return r.err
 }

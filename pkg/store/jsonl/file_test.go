@@ -3,6 +3,7 @@ package jsonl_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
 )
@@ -291,5 +293,65 @@ func TestHeaderOfAForeignFile(t *testing.T) {
 	var corrupt *store.Corrupt
 	if _, err := (jsonl.Driver{}).Header(t.Context(), path); !errors.As(err, &corrupt) || corrupt.Line != 1 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// hookFS calls hook before the n-th read of any file.
+type hookFS struct {
+	fsx.OS
+	n    int
+	hook func()
+}
+
+type hookFile struct {
+	fsx.File
+	fs *hookFS
+}
+
+func (h *hookFS) OpenFile(name string, flag int, perm fs.FileMode) (fsx.File, error) {
+	f, err := h.OS.OpenFile(name, flag, perm)
+	return &hookFile{f, h}, err
+}
+
+func (f *hookFile) ReadAt(b []byte, off int64) (int, error) {
+	if f.fs.n--; f.fs.n == 0 {
+		f.fs.hook()
+	}
+	return f.File.ReadAt(b, off)
+}
+
+// A torn tail that the owner cuts and writes over while a view reads it never
+// shows, not even as the front half of a line that happens to be well-formed.
+func TestViewOfATailThatIsCutMeanwhile(t *testing.T) {
+	for read := range 12 {
+		t.Run(fmt.Sprint("before read ", read+1), func(t *testing.T) { viewWhileCut(t, read+1) })
+	}
+}
+
+func viewWhileCut(t *testing.T, read int) {
+	const readSize = 256 << 10
+	line := func(seq, size int) string {
+		head := fmt.Sprintf(`{"kind":"value","op":"set","seq":%d,"namespace":"n","key":"k%d","value":"`, seq, seq)
+		return head + strings.Repeat("x", size-len(head)-3) + "\"}\n"
+	}
+	good := headerLine + line(1, readSize-1000)
+	path := file(t, good+line(2, 3000)[:2900])
+	fsys := &hookFS{n: read}
+	fsys.hook = func() {
+		b := open(t, path)
+		for range 2 {
+			commit(t, b, store.NewValue[string]("n", "new").Set(strings.Repeat("y", 1100)))
+		}
+		closeStore(t, b)
+	}
+	v, err := jsonl.Driver{FS: fsys}.View(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	for _, r := range records(t, v) {
+		if text := string(r.Value); strings.Contains(text, "xy") || r.Address.Key == "k2" {
+			t.Errorf("%s: a value of two halves", r.Address.Key)
+		}
 	}
 }

@@ -123,51 +123,6 @@ func introduce(f fsx.File, path string, lock *fsx.Lock, o owner) (*loaded, error
 	return load(f, path, info.Size())
 }
 
-// View reads the session as it is now, beside whoever owns it.
-func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
-	real, err := resolve(path)
-	if err != nil {
-		return nil, err
-	}
-	f, err := d.fs().OpenFile(real, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	l, err := loadBesideOwner(f, path)
-	if err == nil {
-		return &reader{State: l.state, file: f}, nil
-	}
-	err = errors.Join(err, f.Close())
-	var legacy *store.Legacy
-	if errors.As(err, &legacy) {
-		return legacyView(ctx, path)
-	}
-	return nil, err
-}
-
-// loadBesideOwner loads a file that its owner may be changing. An owner who
-// cuts a torn tail while it is being read can make it look corrupt; then the
-// file has changed, and another look tells.
-func loadBesideOwner(f fsx.File, path string) (*loaded, error) {
-	for tries := 0; ; tries++ {
-		before, err := f.Stat()
-		if err != nil {
-			return nil, err
-		}
-		l, loadErr := load(f, path, before.Size())
-		if loadErr == nil || tries == 3 {
-			return l, loadErr
-		}
-		after, err := f.Stat()
-		if err != nil {
-			return nil, err
-		}
-		if after.Size() == before.Size() && after.ModTime().Equal(before.ModTime()) {
-			return nil, loadErr
-		}
-	}
-}
-
 // Header reads the first line of the file at path.
 func (d Driver) Header(_ context.Context, path string) (store.Header, error) {
 	real, err := resolve(path)

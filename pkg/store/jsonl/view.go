@@ -1,0 +1,115 @@
+package jsonl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/drover-run/drover/internal/fsx"
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/store/memory"
+)
+
+// reader is a view: the file as it was for a moment.
+type reader struct {
+	*memory.State
+	file fsx.File
+	once sync.Once
+	err  error
+}
+
+// Close releases the file.
+func (r *reader) Close() error {
+	r.once.Do(func() {
+		r.State.Close()
+		r.err = r.file.Close()
+	})
+	return r.err
+}
+
+// View reads the session as it is now, beside whoever owns it.
+func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
+	real, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.fs().OpenFile(real, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	l, err := loadSettled(f, path)
+	if err == nil {
+		return &reader{State: l.state, file: f}, nil
+	}
+	err = errors.Join(err, f.Close())
+	var legacy *store.Legacy
+	if errors.As(err, &legacy) {
+		return legacyView(ctx, path)
+	}
+	return nil, err
+}
+
+func loadSettled(f fsx.File, path string) (*loaded, error) {
+	end, err := settledEnd(f)
+	if err != nil {
+		return nil, err
+	}
+	return load(f, path, end)
+}
+
+// settledEnd finds how much of the file no owner will ever change: everything
+// up to its last newline, and a complete last line without one. What follows may
+// be cut, and something else written in its place, while it is being read; the
+// two together can even look like a line.
+func settledEnd(f fsx.File) (int64, error) {
+	for tries := 0; ; tries++ {
+		before, err := f.Stat()
+		if err != nil {
+			return 0, err
+		}
+		size := before.Size()
+		end, err := afterLastNewline(f, size)
+		if err != nil || end == size {
+			return end, err
+		}
+		if end == 0 {
+			return size, nil // a header, which nobody cuts
+		}
+		tail := make([]byte, size-end)
+		if _, err := f.ReadAt(tail, end); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		after, err := f.Stat()
+		if err != nil {
+			return 0, err
+		}
+		unchanged := after.Size() == size && after.ModTime().Equal(before.ModTime())
+		switch {
+		case unchanged && rawjson.Valid(tail) == nil:
+			return size, nil
+		case unchanged || tries == 3:
+			return end, nil
+		}
+	}
+}
+
+// afterLastNewline returns the offset after the last newline of the first size
+// bytes, 0 when there is none.
+func afterLastNewline(f io.ReaderAt, size int64) (int64, error) {
+	for end, step := size, int64(4<<10); end > 0; step = min(2*step, 1<<20) {
+		start := max(0, end-step)
+		buf := make([]byte, end-start)
+		if _, err := f.ReadAt(buf, start); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf, '\n'); i >= 0 {
+			return start + int64(i) + 1, nil
+		}
+		end = start
+	}
+	return 0, nil
+}
