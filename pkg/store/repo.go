@@ -196,7 +196,8 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	if snap, err = r.successor(ctx, snap, old); err != nil {
+	next, err := r.successor(ctx, snap, old)
+	if err != nil {
 		return err
 	}
 	if r.o.Dir != "" {
@@ -204,10 +205,10 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 			return fmt.Errorf("make repository: %w", err)
 		}
 	}
-	if err := d.Build(ctx, r.path(d, snap.Header.ID), snap, o); err != nil {
+	if err := d.Build(ctx, r.path(d, next.Header.ID), next, o); err != nil {
 		return err
 	}
-	return r.retire(ctx, d, old, snap.Header.ID)
+	return r.retire(ctx, d, old, next.Header.ID)
 }
 
 func collision(o BuildOptions) error {
