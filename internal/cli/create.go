@@ -35,10 +35,10 @@ type newSession struct {
 
 func (n *newSession) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&n.name, "name", "", "the session's name")
-	flags.StringVar(&n.backend, "backend", "", "how it is stored: sqlite or jsonl")
-	flags.StringVar(&n.cwd, "cwd", "", "the folder it works in (default: the current one)")
-	flags.StringVar(&n.id, "id", "", "its id (default: a new UUIDv7)")
+	flags.StringVar(&n.name, "name", "", "the session's name, one line of `TEXT`")
+	flags.StringVar(&n.backend, "backend", "", "how it is stored, `BACKEND` sqlite or jsonl")
+	flags.StringVar(&n.cwd, "cwd", "", "the `DIR` it works in (default: the current one)")
+	flags.StringVar(&n.id, "id", "", "its `ID` (default: a new UUIDv7)")
 	n.changed = flags.Changed
 }
 

@@ -63,7 +63,7 @@ func (g *globals) bind(cmd *cobra.Command) {
 	flags.StringVar(&g.config, "config", "", "the configuration `FILE`")
 	flags.StringVarP(&g.output, "output", "o", "", "the `FORM` of results: text, json or ndjson")
 	flags.BoolVar(&g.json, "json", false, "the same as --output json")
-	flags.StringVar(&g.leaseWait, "lease-wait", "", "how long to wait for a session that another process owns, as a `DUR`ation")
+	flags.StringVar(&g.leaseWait, "lease-wait", "", "how long (`DUR`) to wait for a session that another process owns")
 	flags.BoolVar(&g.inPlace, "in-place", false, "convert a legacy file given by path when it is written, and keep FILE.v3.bak")
 	flags.BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on stderr but errors")
 	flags.BoolVarP(&g.verbose, "verbose", "v", false, "say more on stderr")

@@ -68,8 +68,9 @@ func (f *follower) show(e engine.Event) {
 			f.delta(*e.Stream)
 		}
 	case op.EventMessageEnd:
-		// An answer that came in one piece had no deltas.
-		if !f.printed && e.Message.Role() == message.RoleAssistant {
+		// An answer that came in one piece had no deltas. What recovery saved of
+		// one that was cut off is part of the conversation, but no answer.
+		if !f.printed && !e.Recovery && e.Message.Role() == message.RoleAssistant {
 			f.print(e.Message.Text())
 		}
 		f.endLine()

@@ -50,10 +50,10 @@ byte offset and stops no other.` +
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.recursive, "recursive", false, "look into the folders of folders too")
-	flags.StringVar(&o.backend, "backend", "", "how the sessions are stored: sqlite or jsonl")
+	flags.StringVar(&o.backend, "backend", "", "how the sessions are stored, `BACKEND` sqlite or jsonl")
 	flags.IntVar(&o.batch.Jobs, "jobs", runtime.GOMAXPROCS(0), "handle `N` files at a time")
 	flags.BoolVar(&o.batch.DryRun, "dry-run", false, "read and judge every file, write nothing")
-	flags.StringVar(&o.onExists, "on-exists", string(v3import.OnExistsSkip), "what to do with a session imported before: skip, fail or replace")
+	flags.StringVar(&o.onExists, "on-exists", string(v3import.OnExistsSkip), "what to do (`HOW`) with a session imported before: skip, fail or replace")
 	flags.BoolVar(&o.batch.Strict, "strict", false, "refuse a file on any warning")
 	flags.BoolVar(&o.batch.Salvage, "salvage", false, "read on past damage and keep what is readable")
 	flags.BoolVar(&o.batch.NewID, "new-id", false, "give every session a new id")

@@ -71,7 +71,7 @@ is text too: a session is made and its id is printed on stderr.` +
 	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` to send to")
 	flags.StringVar(&o.message, "message", "", "send a whole message, or an array of them, as `JSON` (- for stdin) instead of text")
 	flags.StringVar(&o.operationID, "operation-id", "", "a fresh `UUID` (version 7) for the run; repeating it does not run it twice")
-	flags.BoolVar(&o.detach, "detach", false, "only accept the run and leave it to `drover drive`")
+	flags.BoolVar(&o.detach, "detach", false, "only accept the run and leave it to a later drive")
 	flags.StringVar(&deadline, "deadline", "", "stop at a safe point at `T`, a duration or an instant")
 	flags.BoolVar(&o.noWait, "no-wait-retry", false, "end with 75 instead of waiting for a retry")
 	return cmd

@@ -181,3 +181,20 @@ func lookupField(text, path string) (string, error) {
 	}
 	return string(raw), nil
 }
+
+// The completion scripts in the repository are those of this binary.
+func TestCompletionsAreCurrent(t *testing.T) {
+	for shell, file := range map[string]string{"bash": "drover.bash", "zsh": "_drover", "fish": "drover.fish", "powershell": "drover.ps1"} {
+		want, err := os.ReadFile(filepath.Join("../../completions", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr strings.Builder
+		if code := Main([]string{"completion", shell}, []string{"HOME=/"}, strings.NewReader(""), &stdout, &stderr); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", shell, code, stderr.String())
+		}
+		if stdout.String() != string(want) {
+			t.Errorf("completions/%s is stale: run make completions", file)
+		}
+	}
+}

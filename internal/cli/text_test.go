@@ -136,6 +136,7 @@ func TestFollower(t *testing.T) {
 		{"halves", false, []engine.Event{update(message.EventTextDelta, "x\xed\xa0\xbd"), update(message.EventTextDelta, "\xed\xb9\x82y"), answer}, "x🙂y\n"},
 		{"a half that stays alone", false, []engine.Event{update(message.EventTextDelta, "x\xed\xa0\xbd"), answer}, "x\ufffd\n"},
 		{"no deltas at all", false, []engine.Event{{Type: op.EventMessageStart, Lane: "main"}, answer}, "whole\n"},
+		{"what recovery saved", false, []engine.Event{{Type: op.EventMessageEnd, Lane: "main", Recovery: true, Message: answer.Message}}, ""},
 		{"another lane", false, []engine.Event{{Type: op.EventMessageEnd, Lane: "side", Message: answer.Message}}, ""},
 		{"a pipe gets bytes", false, []engine.Event{update(message.EventTextDelta, "\x1b[1m"), answer}, "\x1b[1m\n"},
 		{"a terminal gets escapes", true, []engine.Event{update(message.EventTextDelta, "\x1b[1m"), answer}, "\\x1b[1m\n"},
