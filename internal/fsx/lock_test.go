@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -157,4 +160,37 @@ func TestLockInfo(t *testing.T) {
 		t.Errorf("probe: %v, %q, %v", held, b, err)
 	}
 	wantMode(t, path, 0o600)
+}
+
+// Holders that remove the file as they leave must not let two others in: one on
+// the file that was unlinked, one on the next.
+func TestLockExcludesWhileItsFileComesAndGoes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.lock")
+	var holders, taken atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for taken.Load() < 2000 {
+				l, err := fsx.TryLock(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if l == nil {
+					continue
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d holders at once", n)
+				}
+				taken.Add(1)
+				runtime.Gosched()
+				holders.Add(-1)
+				if err := l.Remove(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
