@@ -13,17 +13,20 @@ import (
 // Main runs one command and returns the exit code. args are without the
 // program's name, env is as os.Environ gives it.
 func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return int(run(newFactory(env, newStreams(stdin, stdout, stderr)), args))
+}
+
+func run(f *factory, args []string) exitCode {
 	release := takePipeErrors()
 	defer release()
 	ctx, stop := watchSignals(context.Background())
 	defer stop()
 
-	f := newFactory(env, newStreams(stdin, stdout, stderr))
 	err := guarded(func() error { return execute(ctx, f, args) })
 	if flushErr := f.io.out.Flush(); err == nil {
 		err = flushErr
 	}
-	return int(f.finish(ctx, args, err))
+	return f.finish(ctx, args, err)
 }
 
 // execute parses the arguments and runs the command they name.

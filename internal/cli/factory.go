@@ -13,14 +13,15 @@ import (
 // factory is what a command's constructor takes its dependencies from: cheap
 // values, and functions for what costs something or can fail.
 type factory struct {
-	env    func(name string) string // "" when unset
-	io     *streams
-	now    func() int64
-	flags  *globals
-	config func() (*config, error)
-	out    func() (*printer, error)
-	repo   func(command string) (*store.Repo, error)
-	models func() (effect.Models, error)
+	env     func(name string) string // "" when unset
+	io      *streams
+	now     func() int64
+	drivers []store.Driver // the first one is the default
+	flags   *globals
+	config  func() (*config, error)
+	out     func() (*printer, error)
+	repo    func(command string) (*store.Repo, error)
+	models  func() (effect.Models, error)
 }
 
 // globals are the flags of every command.
@@ -39,7 +40,7 @@ type globals struct {
 }
 
 func newFactory(env []string, io *streams) *factory {
-	f := &factory{env: lookup(env), io: io, now: store.SystemNow, flags: &globals{}}
+	f := &factory{env: lookup(env), io: io, now: store.SystemNow, drivers: drivers(), flags: &globals{}}
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
 	f.repo = f.openRepo

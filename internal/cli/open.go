@@ -13,6 +13,9 @@ import (
 	"github.com/drover-run/drover/pkg/store/sqlite"
 )
 
+// drivers are the encodings that sessions may have, the default first.
+func drivers() []store.Driver { return []store.Driver{sqlite.Driver{}, jsonl.Driver{}} }
+
 // openRepo describes the configured repository; command names the work in the
 // lease, so that who is refused learns what the owner is doing.
 func (f *factory) openRepo(command string) (*store.Repo, error) {
@@ -22,7 +25,7 @@ func (f *factory) openRepo(command string) (*store.Repo, error) {
 	}
 	return store.NewRepo(store.RepoOptions{
 		Dir:     c.repo,
-		Drivers: []store.Driver{sqlite.Driver{}, jsonl.Driver{}},
+		Drivers: f.drivers,
 		Open: store.OpenOptions{
 			Wait: c.leaseWait, LeaseTTL: c.leaseTTL, PowerSafe: c.powerSafe,
 			Now: f.now, Owner: store.OwnerInfo{Command: command},

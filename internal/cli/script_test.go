@@ -18,9 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"drover": func() {
-		os.Exit(Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
-	}})
+	testscript.Main(m, map[string]func(){
+		"drover":      func() { os.Exit(Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)) },
+		"drover-kill": killMain,
+	})
 }
 
 // TestScripts runs every script below testdata/script, each in a folder of its
