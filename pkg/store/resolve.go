@@ -224,11 +224,24 @@ func (r *Repo) at(ctx context.Context, arg string) (Ref, error) {
 // sqliteMagic begins every SQLite database.
 const sqliteMagic = "SQLite format 3\x00"
 
-// backendOf judges a file by its content, and by its name where that says
-// nothing.
+// backendOf judges a file by its name, and by its content where that says
+// nothing. Only then is it opened, and never beside SQLite's shared memory: to
+// close any descriptor of a database drops the locks that an owner in this
+// process holds on it.
 func backendOf(path string) string {
-	head := peek(path, len(sqliteMagic))
-	if head == sqliteMagic || head == "" && strings.HasSuffix(path, ".db") {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path
+	}
+	for _, name := range []string{path, real} {
+		switch {
+		case strings.HasSuffix(name, ".db"):
+			return "sqlite"
+		case strings.HasSuffix(name, ".jsonl"):
+			return "jsonl"
+		}
+	}
+	if _, err := os.Lstat(real + "-shm"); err == nil || peek(real, len(sqliteMagic)) == sqliteMagic {
 		return "sqlite"
 	}
 	return "jsonl"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,22 +86,34 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestResolveTellsTheEncodingByContent(t *testing.T) {
+// TestResolveTellsTheEncoding: by the name first, then by what lies beside the
+// file, and only then by its content: a database that this process owns must
+// not be opened.
+func TestResolveTellsTheEncoding(t *testing.T) {
 	lite := &renamed{Driver: &memory.Driver{}}
 	r, err := store.NewRepo(store.RepoOptions{Dir: t.TempDir(), Drivers: []store.Driver{jsonl.Driver{}, lite}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.jsonl": "SQLite format 3\x00…", "b": "SQLite format 3\x00", "c.db": "", "d.db": `{"v":4}`, "e.jsonl": ""} {
+	magic := "SQLite format 3\x00"
+	for name, c := range map[string]struct{ text, want string }{
+		"a.jsonl": {magic, "jsonl"}, "b": {magic, "sqlite"}, "c.db": {"", "sqlite"}, "d.db": {`{"v":4}`, "sqlite"}, "e.jsonl": {"", "jsonl"},
+		"f": {`{"v":4}`, "jsonl"}, "g": {"", "jsonl"}, "owned": {"", "sqlite"}, "other-owned": {`{"v":4}`, "sqlite"},
+	} {
 		path := filepath.Join(dir, name)
-		writeFile(t, path, text)
-		want := "sqlite"
-		if name == "d.db" || name == "e.jsonl" {
-			want = "jsonl"
+		writeFile(t, path, c.text)
+		if strings.HasSuffix(name, "owned") {
+			writeFile(t, path+"-shm", "")
 		}
-		if ref, err := r.Resolve(t.Context(), path); err != nil || ref.Backend != want {
-			t.Errorf("%s: got %+v, %v; want %s", name, ref, err, want)
+		link := filepath.Join(dir, "link-to-"+strings.ReplaceAll(name, ".", "-"))
+		if err := os.Symlink(path, link); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []string{path, link} {
+			if ref, err := r.Resolve(t.Context(), p); err != nil || ref.Backend != c.want {
+				t.Errorf("%s: got %+v, %v; want %s", p, ref, err, c.want)
+			}
 		}
 	}
 	only, err := store.NewRepo(store.RepoOptions{Dir: t.TempDir(), Drivers: []store.Driver{&memory.Driver{}}})
