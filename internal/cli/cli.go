@@ -37,7 +37,8 @@ func execute(ctx context.Context, f *factory, args []string) error {
 }
 
 // guarded turns a panic into an error: a defect must not look like a usage
-// error, which is what the runtime's own exit code would say.
+// error, which is what the runtime's own exit code would say. Every goroutine of
+// a command needs its own.
 func guarded(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -193,8 +193,10 @@ func (o *listOptions) read(ctx context.Context, items []*sessionItem) error {
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, item := range items {
 		g.Go(func() error {
-			item.read(ctx, o.repo)
-			return ctx.Err()
+			return guarded(func() error {
+				item.read(ctx, o.repo)
+				return ctx.Err()
+			})
 		})
 	}
 	return g.Wait()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -127,8 +128,9 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	err = withHarness(ctx, options, func(h *engine.Harness) error {
 		return o.run(ctx, h, ref, request, &placed)
 	})
-	if o.fresh && !placed && refused(err) {
-		// Nothing is left of a session whose first message was refused.
+	if _, faulted := errors.AsType[*store.Fault](err); o.fresh && !placed && !faulted {
+		// Nothing is left of a session whose first message was not accepted. After
+		// a fault nobody knows whether it was.
 		return firstOf(err, o.repo.Delete(context.WithoutCancel(ctx), ref))
 	}
 	return err

@@ -79,10 +79,12 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, item := range items {
 		g.Go(func() error {
-			if item.ref.Path != "" && ctx.Err() == nil {
-				o.check(ctx, item)
-			}
-			return o.out.item(item.write)
+			return guarded(func() error {
+				if item.ref.Path != "" && ctx.Err() == nil {
+					o.check(ctx, item)
+				}
+				return o.out.item(item.write)
+			})
 		})
 	}
 	if err := g.Wait(); err != nil {
