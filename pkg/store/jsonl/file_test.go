@@ -79,12 +79,16 @@ func TestClockGoesBack(t *testing.T) {
 	same(t, "first", commit(t, b, user("e1", "", "x")).Timestamp, now)
 	clock -= 3_600_000
 	same(t, "an hour earlier", commit(t, b, user("e2", "e1", "x")).Timestamp, now)
+	clock = now + 50
+	same(t, "a value, later", commit(t, b, store.SessionName().Set("x")).Timestamp, now+50)
+	clock = now
+	same(t, "earlier again", commit(t, b, user("e2b", "e2", "x")).Timestamp, now+50)
 	closeStore(t, b)
 	b = openWith(t, d, path, o)
-	same(t, "after reopen", commit(t, b, user("e3", "e2", "x")).Timestamp, now)
+	same(t, "after reopen", commit(t, b, user("e3", "e2", "x")).Timestamp, now+50)
 	closeStore(t, b)
 	entries, err := view(t, path).ScanEntries(t.Context(), store.EntryQuery{})
-	if err != nil || len(entries) != 3 {
+	if err != nil || len(entries) != 4 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
