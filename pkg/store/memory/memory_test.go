@@ -239,3 +239,54 @@ func TestReadersBesideAWriter(t *testing.T) {
 		}
 	}
 }
+
+// What a caller does to bytes it was given stays with the caller.
+func TestReturnedBytesAreCopies(t *testing.T) {
+	var d memory.Driver
+	build(t, &d, store.BuildOptions{})
+	b := open(t, &d, store.OpenOptions{})
+	defer b.Close()
+	name, list := store.SessionName(), store.NewList[string]("app", "l")
+	tx := store.Tx{
+		name.Set("x"), list.Append("y"), store.InsertEntry(store.CustomEntry("e", "", "t", json.RawMessage(`"z"`))),
+		store.InsertEntry(store.CustomEntry("none", "", "t", nil)),
+		store.InsertUsage(store.NewUsage{ID: "u", RawUsage: json.RawMessage(`{}`), Details: json.RawMessage(`1`)}),
+	}
+	if _, err := b.Commit(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	look := func() map[string]json.RawMessage {
+		t.Helper()
+		v, _, err1 := b.Value(t.Context(), name.Address())
+		vs, err2 := b.ScanValues(t.Context(), name.Address())
+		l, err3 := b.ReadList(t.Context(), list.Address(), store.ListQuery{})
+		es, err4 := b.Entries(t.Context(), []string{"e", "none"})
+		us, err5 := b.ScanUsage(t.Context(), store.UsageQuery{})
+		snap, err6 := b.Snapshot(t.Context())
+		if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]json.RawMessage{
+			"value": v.Value, "scan": vs[0].Value, "list": l[0].Value, "entry": es["e"].Payload, "empty": es["none"].Payload,
+			"usage": us[0].Usage, "details": us[0].Details,
+		}
+		for r, err := range snap.Records {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Value != nil {
+				got["record "+r.Address.String()] = r.Value
+			}
+		}
+		return got
+	}
+	want := look()
+	for _, raw := range look() {
+		for i := range raw {
+			raw[i] = 'X'
+		}
+	}
+	if diff := cmp.Diff(want, look()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
