@@ -36,6 +36,7 @@ func Run(t *testing.T, newDriver NewDriver) {
 		{"lifecycle", lifecycleRules},
 		{"whole stores", wholeRules},
 		{"repository", repoRules},
+		{"forks", forkRules},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
