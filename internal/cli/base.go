@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -14,6 +15,7 @@ type base struct {
 	config *config
 	repo   *store.Repo
 	now    func() int64
+	models func() effect.Models
 	// inPlace allows a legacy file to be converted where it lies (D58).
 	inPlace bool
 }
@@ -44,5 +46,5 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now, inPlace: f.flags.inPlace}, nil
+	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, inPlace: f.flags.inPlace}, nil
 }

@@ -19,7 +19,6 @@ import (
 
 type createOptions struct {
 	base
-	models  func() (effect.Models, error)
 	session newSession
 	lane    laneFlags
 }
@@ -156,7 +155,7 @@ func newCreateCmd(f *factory, runF func(context.Context, *createOptions) error) 
 	if runF == nil {
 		runF = runCreate
 	}
-	o := &createOptions{models: f.models}
+	o := &createOptions{}
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a new session and print its id",
@@ -193,11 +192,7 @@ func runCreate(ctx context.Context, o *createOptions) error {
 			return err
 		}
 		cfg := configured(seed, setters)
-		models, err := o.models()
-		if err != nil {
-			return err
-		}
-		if err := checkIdentities(models, cfg); err != nil {
+		if err := checkIdentities(o.models(), cfg); err != nil {
 			return err
 		}
 		options.Config = &cfg

@@ -9,13 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/pkg/engine"
-	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
 )
 
 type driveOptions struct {
 	base
-	models    func() (effect.Models, error)
 	session   string
 	lane      string
 	operation string
@@ -35,7 +33,7 @@ func newDriveCmd(f *factory, runF func(context.Context, *driveOptions) error) *c
 			return runDrive(ctx, o)
 		}
 	}
-	o := &driveOptions{models: f.models}
+	o := &driveOptions{}
 	var deadline, passes string
 	cmd := &cobra.Command{
 		Use:   "drive SESSION",
@@ -113,21 +111,13 @@ func parsePasses(s string) (int, error) {
 }
 
 func runDrive(ctx context.Context, o *driveOptions) error {
-	models, err := o.models()
-	if err != nil {
-		return err
-	}
 	s, ref, err := o.openSession(ctx, o.session)
 	if err != nil {
 		return err
 	}
-	options, err := o.config.harnessOptions(s, models, o.now)
-	if err != nil {
-		return firstOf(err, s.Close())
-	}
 	ctx, cancel := withDeadline(ctx, o.deadline, o.now())
 	defer cancel()
-	return withHarness(ctx, options, func(h *engine.Harness) error { return o.run(ctx, h, ref) })
+	return o.withHarness(ctx, s, func(h *engine.Harness) error { return o.run(ctx, h, ref) })
 }
 
 func (o *driveOptions) run(ctx context.Context, h *engine.Harness, ref store.Ref) error {

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-run/drover/pkg/engine"
-	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -46,10 +45,6 @@ func (s *sweep) add(d driven) {
 }
 
 func runDriveAll(ctx context.Context, o *driveOptions) error {
-	models, err := o.models()
-	if err != nil {
-		return err
-	}
 	listed, err := o.repo.List(ctx)
 	if err != nil {
 		return err
@@ -65,7 +60,7 @@ func runDriveAll(ctx context.Context, o *driveOptions) error {
 		}
 		g.Go(func() error {
 			return guarded(func() error {
-				o.sweepSession(working, s, models, l)
+				o.sweepSession(working, s, l)
 				return nil
 			})
 		})
@@ -77,7 +72,7 @@ func runDriveAll(ctx context.Context, o *driveOptions) error {
 }
 
 // sweepSession drives the open operations of one session, all lanes at once.
-func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, models effect.Models, l store.Listed) {
+func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Listed) {
 	fail := func(err error) { s.add(driven{session: l.Ref.ID, err: err}) }
 	if l.Err != nil {
 		fail(l.Err)
@@ -100,12 +95,7 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, models effect
 		fail(err)
 		return
 	}
-	options, err := o.config.harnessOptions(session, models, o.now)
-	if err != nil {
-		fail(firstOf(err, session.Close()))
-		return
-	}
-	err = withHarness(ctx, options, func(h *engine.Harness) error {
+	err = o.withHarness(ctx, session, func(h *engine.Harness) error {
 		var lanes errgroup.Group
 		for _, lane := range h.Lanes() {
 			lanes.Go(func() error {

@@ -21,7 +21,7 @@ type factory struct {
 	config  func() (*config, error)
 	out     func() (*printer, error)
 	repo    func(command string) (*store.Repo, error)
-	models  func() (effect.Models, error)
+	models  func() effect.Models
 }
 
 // globals are the flags of every command.

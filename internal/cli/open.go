@@ -34,10 +34,36 @@ func (f *factory) openRepo(command string) (*store.Repo, error) {
 	})
 }
 
-func (f *factory) newModels() (effect.Models, error) {
+// newModels registers the providers of this binary.
+func (f *factory) newModels() effect.Models {
 	registry := model.NewRegistry()
 	registry.Register(scripted.Name, scripted.New(scripted.Options{StateDir: f.env("DROVER_SCRIPT_STATE")}))
-	return registry, nil
+	return registry
+}
+
+// seed is the configuration of a lane that has none yet.
+func (c *config) seed() (store.LaneConfiguration, error) {
+	ref, err := absoluteModel(c.model)
+	return store.LaneConfiguration{Model: ref, ThinkingLevel: c.thinking, ActiveToolNames: c.tools}, err
+}
+
+// absoluteModel makes the script file of a model reference mean the same from
+// any working directory.
+func absoluteModel(ref message.ModelRef) (message.ModelRef, error) { return scripted.Absolute(ref) }
+
+// harnessOptions are what every harness of this process is made with.
+func (b *base) harnessOptions(s *store.Session) (engine.Options, error) {
+	c := b.config
+	seed, err := c.seed()
+	return engine.Options{
+		Session: s, Models: b.models(), Seed: seed,
+		SystemPrompt: c.systemPrompt,
+		Retry: engine.RetryPolicy{
+			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
+		},
+		Compaction: c.compaction, SteeringMode: c.steering, FollowUpMode: c.followUp, ToolExecution: c.toolExecution,
+		Now: b.now,
+	}, err
 }
 
 // withReader opens a session for reading: no lease is taken and nothing is
@@ -63,33 +89,38 @@ func (b *base) withSession(ctx context.Context, arg string, use func(store.Ref, 
 	return firstOf(use(ref, s), s.Close())
 }
 
-// seed is the configuration of a lane that has none yet.
-func (c *config) seed() (store.LaneConfiguration, error) {
-	ref, err := absoluteModel(c.model)
-	return store.LaneConfiguration{Model: ref, ThinkingLevel: c.thinking, ActiveToolNames: c.tools}, err
-}
-
-// harnessOptions are what every harness of this process is made with.
-func (c *config) harnessOptions(s *store.Session, models effect.Models, now func() int64) (engine.Options, error) {
-	seed, err := c.seed()
-	return engine.Options{
-		Session: s, Models: models, Seed: seed,
-		SystemPrompt: c.systemPrompt,
-		Retry: engine.RetryPolicy{
-			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
-		},
-		Compaction: c.compaction, SteeringMode: c.steering, FollowUpMode: c.followUp, ToolExecution: c.toolExecution,
-		Now: now,
-	}, err
-}
-
-// withHarness drives a session that is already owned. Closing the harness closes
-// the session; a context that ends closes both at once, which is the controlled
-// crash of a signal (spec §4.7).
-func withHarness(ctx context.Context, o engine.Options, use func(*engine.Harness) error) error {
-	h, err := engine.New(ctx, o)
+// openSession takes ownership of the session that an argument means. A legacy
+// file is converted first where that is allowed (D58).
+func (b *base) openSession(ctx context.Context, arg string) (*store.Session, store.Ref, error) {
+	ref, err := b.resolve(ctx, arg)
 	if err != nil {
-		return firstOf(err, o.Session.Close())
+		return nil, ref, err
+	}
+	if ref.Legacy && b.inPlace {
+		open := store.OpenOptions{Wait: b.config.leaseWait, Now: b.now}
+		if err := jsonl.Convert(ctx, ref.Path, open); err != nil {
+			return nil, ref, err
+		}
+		b.out.note("converted %s; the old file is kept as %s.v3.bak", escapeLine(ref.Path), escapeLine(ref.Path))
+		if ref, err = b.resolve(ctx, ref.Path); err != nil {
+			return nil, ref, err
+		}
+	}
+	s, err := b.repo.Open(ctx, ref)
+	return s, ref, err
+}
+
+// withHarness drives a session that this process owns, and closes it. A context
+// that ends closes it at once, in the middle of whatever runs: that is the
+// controlled crash of a signal (spec §4.7).
+func (b *base) withHarness(ctx context.Context, s *store.Session, use func(*engine.Harness) error) error {
+	options, err := b.harnessOptions(s)
+	if err != nil {
+		return firstOf(err, s.Close())
+	}
+	h, err := engine.New(ctx, options)
+	if err != nil {
+		return firstOf(err, s.Close())
 	}
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -109,30 +140,4 @@ func firstOf(err, closing error) error {
 		return err
 	}
 	return closing
-}
-
-// absoluteModel makes the script file of a model reference mean the same from
-// any working directory.
-func absoluteModel(ref message.ModelRef) (message.ModelRef, error) {
-	return scripted.Absolute(ref)
-}
-
-// openSession takes ownership of the session that an argument means.
-func (b *base) openSession(ctx context.Context, arg string) (*store.Session, store.Ref, error) {
-	ref, err := b.resolve(ctx, arg)
-	if err != nil {
-		return nil, ref, err
-	}
-	if ref.Legacy && b.inPlace {
-		open := store.OpenOptions{Wait: b.config.leaseWait, Now: b.now}
-		if err := jsonl.Convert(ctx, ref.Path, open); err != nil {
-			return nil, ref, err
-		}
-		b.out.note("converted %s; the old file is kept as %s.v3.bak", escapeLine(ref.Path), escapeLine(ref.Path))
-		if ref, err = b.resolve(ctx, ref.Path); err != nil {
-			return nil, ref, err
-		}
-	}
-	s, err := b.repo.Open(ctx, ref)
-	return s, ref, err
 }

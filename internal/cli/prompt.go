@@ -11,14 +11,12 @@ import (
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
-	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
 type promptOptions struct {
 	base
-	models      func() (effect.Models, error)
 	session     string
 	fresh       bool // make the session first
 	new         newSession
@@ -36,7 +34,7 @@ func newPromptCmd(f *factory, runF func(context.Context, *promptOptions) error) 
 	if runF == nil {
 		runF = runPrompt
 	}
-	o := &promptOptions{models: f.models}
+	o := &promptOptions{}
 	var deadline string
 	cmd := &cobra.Command{
 		Use:   "prompt SESSION [TEXT...]",
@@ -110,22 +108,14 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	if err != nil {
 		return err
 	}
-	models, err := o.models()
-	if err != nil {
-		return err
-	}
 	s, ref, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
-	options, err := o.config.harnessOptions(s, models, o.now)
-	if err != nil {
-		return firstOf(err, s.Close())
-	}
 	placed := false
 	ctx, cancel := withDeadline(ctx, o.deadline, o.now())
 	defer cancel()
-	err = withHarness(ctx, options, func(h *engine.Harness) error {
+	err = o.withHarness(ctx, s, func(h *engine.Harness) error {
 		return o.run(ctx, h, ref, request, &placed)
 	})
 	if _, faulted := errors.AsType[*store.Fault](err); o.fresh && !placed && !faulted {
