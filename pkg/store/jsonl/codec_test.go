@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -14,12 +15,16 @@ import (
 	"github.com/drover-run/drover/pkg/store/memory"
 )
 
+type badLine struct{ fault }
+
+func (e badLine) Error() string { return e.msg }
+
 // replayed decodes one line into a fresh state and returns its live records.
 func replayed(line []byte) ([]store.Record, error) {
 	src := source{bytes.NewReader(line)}
 	s := memory.NewState(store.Header{}, src)
-	if err := newDecoder(s).line(bytes.TrimSuffix(line, []byte("\n")), 0); err != nil {
-		return nil, err
+	if bad := newDecoder(s).line(bytes.TrimSuffix(line, []byte("\n")), 0); bad != nil {
+		return nil, badLine{*bad}
 	}
 	snap, err := s.Snapshot(context.Background())
 	if err != nil {
@@ -124,8 +129,8 @@ func TestCodecRoundTrip(t *testing.T) {
 func slowly(line []byte) ([]store.Record, error) {
 	s := memory.NewState(store.Header{}, source{bytes.NewReader(line)})
 	d := newDecoder(s)
-	if _, err := d.slow(line, 0); err != nil {
-		return nil, err
+	if _, bad := d.slow(line, 0); bad != nil {
+		return nil, badLine{*bad}
 	}
 	if err := s.Replay(&d.record, d.place); err != nil {
 		return nil, err
@@ -157,8 +162,9 @@ func FuzzDecode(f *testing.F) {
 		}
 		first, err := replayed(line)
 		if err != nil {
-			if at := asFault(err).at; at < 0 || at > len(line) {
-				t.Fatalf("fault at %d of %d bytes", at, len(line))
+			var bad badLine
+			if !errors.As(err, &bad) || bad.at < 0 || bad.at > len(line) {
+				t.Fatalf("%v at %d of %d bytes", err, bad.at, len(line))
 			}
 			return
 		}

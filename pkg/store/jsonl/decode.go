@@ -2,7 +2,6 @@ package jsonl
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -17,9 +16,7 @@ type fault struct {
 	msg string
 }
 
-func (e *fault) Error() string { return e.msg }
-
-func faultf(at int, format string, args ...any) error {
+func faultf(at int, format string, args ...any) *fault {
 	return &fault{at, fmt.Sprintf(format, args...)}
 }
 
@@ -44,23 +41,23 @@ func newDecoder(s *memory.State) *decoder {
 }
 
 // line replays the commit that one line holds. base is the line's offset in the
-// file. The error is a *fault.
-func (d *decoder) line(line []byte, base int64) error {
+// file.
+func (d *decoder) line(line []byte, base int64) *fault {
 	i := skipSpace(line, 0)
 	if i == len(line) {
 		return faultf(0, "line is blank")
 	}
-	var err error
+	var bad *fault
 	switch line[i] {
 	case '{':
-		i, err = d.replay(line, i, base)
+		i, bad = d.replay(line, i, base)
 	case '[':
-		i, err = d.array(line, i, base)
+		i, bad = d.array(line, i, base)
 	default:
 		return faultf(i, "line is no JSON object or array")
 	}
-	if err != nil {
-		return err
+	if bad != nil {
+		return bad
 	}
 	if i = skipSpace(line, i); i < len(line) {
 		return faultf(i, "text follows the commit")
@@ -68,7 +65,7 @@ func (d *decoder) line(line []byte, base int64) error {
 	return nil
 }
 
-func (d *decoder) array(line []byte, i int, base int64) (int, error) {
+func (d *decoder) array(line []byte, i int, base int64) (int, *fault) {
 	for first := true; ; first = false {
 		i = skipSpace(line, i+1)
 		switch {
@@ -77,9 +74,9 @@ func (d *decoder) array(line []byte, i int, base int64) (int, error) {
 		case i >= len(line) || line[i] != '{':
 			return i, faultf(i, "element of the commit is no JSON object")
 		}
-		var err error
-		if i, err = d.replay(line, i, base); err != nil {
-			return i, err
+		var bad *fault
+		if i, bad = d.replay(line, i, base); bad != nil {
+			return i, bad
 		}
 		i = skipSpace(line, i)
 		switch {
@@ -92,10 +89,10 @@ func (d *decoder) array(line []byte, i int, base int64) (int, error) {
 }
 
 // replay applies the object at line[i] and returns the index after it.
-func (d *decoder) replay(line []byte, i int, base int64) (int, error) {
-	end, err := d.object(line, i)
-	if err != nil {
-		return i, err
+func (d *decoder) replay(line []byte, i int, base int64) (int, *fault) {
+	end, bad := d.object(line, i)
+	if bad != nil {
+		return i, bad
 	}
 	d.place.Payload.Off += base
 	d.place.Details.Off += base
@@ -107,7 +104,7 @@ func (d *decoder) replay(line []byte, i int, base int64) (int, error) {
 
 // object decodes the object at line[i] into d.record and d.place, whose offsets
 // are in line.
-func (d *decoder) object(line []byte, i int) (end int, err error) {
+func (d *decoder) object(line []byte, i int) (end int, bad *fault) {
 	d.record, d.place = store.Record{}, memory.Place{}
 	c := cursor{b: line, i: i}
 	switch {
@@ -337,13 +334,4 @@ func skipSpace(b []byte, i int) int {
 		i++
 	}
 	return i
-}
-
-// asFault finds the fault in an error of this file.
-func asFault(err error) *fault {
-	var f *fault
-	if errors.As(err, &f) {
-		return f
-	}
-	return &fault{0, err.Error()}
 }

@@ -47,9 +47,8 @@ func load(f fsx.File, path string, end int64) (*loaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := d.line(line, offset); err != nil {
-			at := asFault(err)
-			return nil, &store.Corrupt{Path: path, Line: n, Offset: offset + int64(at.at), Msg: at.msg}
+		if bad := d.line(line, offset); bad != nil {
+			return nil, &store.Corrupt{Path: path, Line: n, Offset: offset + int64(bad.at), Msg: bad.msg}
 		}
 		l.size, l.bare = offset+int64(len(line)), !whole
 		if whole {

@@ -12,13 +12,13 @@ import (
 // slow decodes an object with its members in any order and spelling. Of several
 // members of one name the first counts; unknown ones mean nothing, except that
 // an entry's are its payload.
-func (d *decoder) slow(line []byte, i int) (end int, err error) {
+func (d *decoder) slow(line []byte, i int) (end int, bad *fault) {
 	end, serr := rawjson.Skip(line, i)
 	if serr != nil {
 		return 0, &fault{serr.Offset, serr.Msg}
 	}
 	r := recordReader{at: i, members: make(map[string]rawjson.Member)}
-	err = rawjson.MembersFunc(line[i:end], func(m rawjson.Member) bool {
+	err := rawjson.MembersFunc(line[i:end], func(m rawjson.Member) bool {
 		name, _ := rawjson.Unquote(m.Key) // the object has been scanned
 		if _, twice := r.members[name]; !twice {
 			r.members[name] = m
@@ -44,7 +44,7 @@ func (d *decoder) slow(line []byte, i int) (end int, err error) {
 	default:
 		r.failf("record has the unknown kind %q", kind)
 	}
-	return end, r.err
+	return end, r.bad
 }
 
 func (d *decoder) slowEntry(r *recordReader, obj []byte) {
@@ -61,7 +61,7 @@ func (d *decoder) slowEntry(r *recordReader, obj []byte) {
 	if _, ok := r.members["customType"]; ok && e.Type == store.TypeCustom {
 		e.CustomType = r.text("customType")
 	}
-	if r.err == nil {
+	if r.bad == nil {
 		e.Payload = entryPayload(obj, e.Type)
 	}
 }
@@ -105,7 +105,7 @@ func (d *decoder) slowUsage(r *recordReader) {
 		r.failf("adjustment is neither true nor false")
 	}
 	u.Usage, d.place.Payload = r.located("usage")
-	if r.err == nil && u.Usage[0] != '{' {
+	if r.bad == nil && u.Usage[0] != '{' {
 		r.failf("usage is no object")
 	}
 	if _, ok := r.members["details"]; ok {
@@ -134,12 +134,12 @@ func (d *decoder) slowAddressed(r *recordReader, op string, add store.WriteOp) {
 type recordReader struct {
 	at      int // where the record starts in its line
 	members map[string]rawjson.Member
-	err     error
+	bad     *fault
 }
 
 func (r *recordReader) failf(format string, args ...any) {
-	if r.err == nil {
-		r.err = faultf(r.at, format, args...)
+	if r.bad == nil {
+		r.bad = faultf(r.at, format, args...)
 	}
 }
 
