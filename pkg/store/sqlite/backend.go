@@ -82,18 +82,18 @@ func own(ctx context.Context, h *handle, id identity, o store.OpenOptions) (*bac
 		path: h.path, id: id, now: o.Now, claim: held, renewed: time.Now(),
 		stop: make(chan struct{}), stopped: make(chan struct{}), closed: make(chan struct{}),
 	}
-	if err := b.load(h); err != nil {
+	if err := b.load(ctx, h); err != nil {
 		return nil, errors.Join(err, h.release(held))
 	}
 	b.reads.near, b.reads.far = newSlot(h), newSlot(nil)
 	b.reads.open = func() (*handle, error) { return openHandle(b.path, dsnReader) }
-	b.reads.mend = b.mend
 	return b, nil
 }
 
 // load reads what the owner keeps in memory, now that nobody else can change
-// it, and puts a file that came from elsewhere into WAL mode.
-func (b *backend) load(h *handle) error {
+// it, puts a file that came from elsewhere into WAL mode, and gives one that was
+// written without a branch index its index.
+func (b *backend) load(ctx context.Context, h *handle) error {
 	s, err := h.session()
 	if err != nil {
 		return err
@@ -105,7 +105,28 @@ func (b *backend) load(h *handle) error {
 	if err := b.ids.load(h); err != nil {
 		return err
 	}
-	return h.useWAL()
+	if err := h.useWAL(); err != nil {
+		return err
+	}
+	missing, err := h.indexMissing()
+	if err != nil || !missing {
+		return err
+	}
+	return b.owned(h, func() error { return h.reindex(ctx) })
+}
+
+// owned runs f as one transaction of the owner.
+func (b *backend) owned(h *handle, f func() error) error {
+	return h.write(func() error {
+		ok, err := h.owns(b.claim)
+		if err == nil && !ok {
+			err = &store.Lost{Path: b.path, Reason: "fenced"}
+		}
+		if err != nil {
+			return err
+		}
+		return f()
+	})
 }
 
 // useWAL makes sure of WAL mode; it is a property of the file.
@@ -191,27 +212,27 @@ func (b *backend) Check(ctx context.Context) error {
 	return err
 }
 
-// mend makes the branch index cover an entry (D20).
-func (b *backend) mend(ctx context.Context, id string) error {
-	return b.lookup(ctx, func(h *handle) error {
-		if b.broken != nil {
-			return b.broken
+// alone runs f while no other call uses the session: commits, reads and the
+// renewal wait. f returns the connection to go on with.
+func (b *backend) alone(ctx context.Context, f func(*handle) (*handle, error)) error {
+	h, err := b.near.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { b.near.give(h) }()
+	far, err := b.far.take(ctx)
+	if err != nil {
+		return err
+	}
+	// Reads that follow see the file that is there then.
+	defer b.far.give(nil)
+	if far != nil {
+		if err := far.close(); err != nil {
+			return err
 		}
-		return h.write(func() error {
-			ok, err := h.owns(b.claim)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				return &store.Lost{Path: b.path, Reason: "fenced"}
-			}
-			at, err := h.start(id)
-			if !errors.Is(err, errUncovered) {
-				return err
-			}
-			return h.rebuild(id, at.seq)
-		})
-	})
+	}
+	h, err = f(h)
+	return err
 }
 
 // Close drains admitted calls, then gives up ownership (spec §1.7).

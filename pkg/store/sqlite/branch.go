@@ -1,106 +1,121 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"math"
+	"strconv"
 
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// The branch index holds one full segment per leaf: the rows of a segment are
-// the whole path from a root to its tip (D20). Sequence numbers rise along a
-// path, so the path to any entry of a segment is what lies at or below its
-// number. Segments whose tip has been left behind stay valid.
+// The branch index is a set of segments (spec §2.6). A segment holds a run of a
+// root path up to its tip, and stands on an older segment: its base, through the
+// row with the number base_seq. Its chain is its own rows, then those of the
+// base up to that row, and so on; it is the whole path. Sequence numbers rise
+// along a path, so the path to any row of a segment is what lies at or below the
+// row's number. Rows are only ever added above a tip: a path that was read once
+// reads the same for ever, and segments that no lane uses any more stay valid.
 const (
 	// sqlGrow adds an entry to the segment that ends at its parent.
 	sqlGrow = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
 	SELECT branch_id, ?1, ?2, ?3 FROM branch_meta WHERE tip_entry_id = ?4`
 	sqlMoveTip = `UPDATE branch_meta SET tip_entry_id = ?1, tip_seq = ?2 WHERE tip_entry_id = ?3`
 
-	// A segment is named after the entry it was made for.
-	sqlNewSegment = `INSERT INTO branch_meta(branch_id, tip_entry_id, tip_seq) VALUES(?1, ?1, ?2)`
-	sqlFirstRow   = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type) VALUES(?1, ?1, ?2, ?3)`
-	sqlCopyPath   = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
-	SELECT ?1, entry_id, entry_seq, entry_type FROM branch_entries WHERE branch_id = ?2 AND entry_seq <= ?3`
+	sqlNewSegment = `INSERT INTO branch_meta(branch_id, tip_entry_id, tip_seq, base_branch_id, base_seq)
+	VALUES(?1, ?2, ?3, nullif(?4, ''), nullif(?5, 0))`
+	sqlNewRow  = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type) VALUES(?1, ?2, ?3, ?4)`
+	sqlCopyRun = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
+	SELECT ?1, entry_id, entry_seq, entry_type FROM branch_entries
+	WHERE branch_id = ?2 AND entry_seq > ?3 AND entry_seq <= ?4`
 
-	sqlCover = `SELECT branch_id, entry_seq FROM branch_entries WHERE entry_id = ? LIMIT 1`
-
-	// sqlWalk makes the rows of a segment from the entries themselves. A
-	// parent precedes its child, so that a cycle cannot be followed for ever.
-	sqlWalk = `WITH RECURSIVE path(id, parent_id, seq, type) AS (
-		SELECT id, parent_id, seq, type FROM entries WHERE id = ?2
-		UNION ALL
-		SELECT e.id, e.parent_id, e.seq, e.type FROM path p CROSS JOIN entries e ON e.id = p.parent_id
-		WHERE e.seq < p.seq)
-	INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
-	SELECT ?1, id, seq, type FROM path`
-	sqlOldest = `SELECT e.id, e.parent_id IS NULL FROM branch_entries b CROSS JOIN entries e ON e.id = b.entry_id
-	WHERE b.branch_id = ? ORDER BY b.entry_seq LIMIT 1`
+	sqlCover  = `SELECT branch_id, entry_seq FROM branch_entries WHERE entry_id = ? LIMIT 1`
+	sqlBaseOf = `SELECT ifnull(base_branch_id, ''), ifnull(base_seq, 0) FROM branch_meta WHERE branch_id = ?`
 )
 
+// What one append copies where no compaction ends it: at least minCopied rows, so
+// that a path has few links, and at most maxCopied, so that a commit does not
+// grow with the length of its branch.
+const (
+	minCopied = 500
+	maxCopied = 1000
+)
+
+// segmentName names a segment after the entry it was made for, whose number no
+// other entry has.
+func segmentName(e *store.Structure) string { return strconv.FormatInt(e.Seq, 10) }
+
 // grow indexes an entry that the transaction has just inserted.
-func (h *handle) grow(e *store.Entry) error {
-	if e.ParentID != "" {
-		n, err := h.exec(sqlGrow, e.ID, e.Seq, string(e.Type), e.ParentID)
-		if err != nil {
-			return err
-		}
-		if n == 1 {
-			_, err := h.exec(sqlMoveTip, e.ID, e.Seq, e.ParentID)
-			return err
-		}
-		if err := h.copyPath(e.ID, e.ParentID); err != nil {
-			return err
-		}
+func (h *handle) grow(e *store.Structure) error {
+	if e.ParentID == "" {
+		return h.newSegment(e, base{})
 	}
-	if _, err := h.exec(sqlFirstRow, e.ID, e.Seq, string(e.Type)); err != nil {
+	n, err := h.exec(sqlGrow, e.ID, e.Seq, string(e.Type), e.ParentID)
+	if err != nil {
 		return err
 	}
-	_, err := h.exec(sqlNewSegment, e.ID, e.Seq)
+	if n == 0 {
+		return h.diverge(e)
+	}
+	_, err = h.exec(sqlMoveTip, e.ID, e.Seq, e.ParentID)
 	return err
 }
 
-// copyPath fills a new segment with the path to an entry that is no tip.
-func (h *handle) copyPath(segment, to string) error {
-	c, ok, err := h.cover(to)
+// base is where a segment stands; the zero value is nowhere.
+type base struct {
+	segment string
+	seq     int64 // of a row that the segment itself holds
+}
+
+// newSegment makes a segment that ends with an entry and gives it that row.
+func (h *handle) newSegment(e *store.Structure, on base) error {
+	name := segmentName(e)
+	if _, err := h.exec(sqlNewRow, name, e.ID, e.Seq, string(e.Type)); err != nil {
+		return err
+	}
+	_, err := h.exec(sqlNewSegment, name, e.ID, e.Seq, on.segment, on.seq)
+	return err
+}
+
+// diverge makes a segment for an entry whose parent is no tip. The new segment
+// gets copies of the rows between the newest compaction and the parent, so that
+// a context is read from one segment or two, and stands on the rest.
+func (h *handle) diverge(e *store.Structure) error {
+	at, ok, err := h.cover(e.ParentID)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return h.walk(segment, to)
+		return h.uncovered(e.ParentID)
 	}
-	_, err = h.exec(sqlCopyPath, segment, c.segment, c.seq)
-	return err
-}
-
-// walk fills a new segment with the path to an entry by following parents.
-func (h *handle) walk(segment, to string) error {
-	if _, err := h.exec(sqlWalk, segment, to); err != nil {
-		return err
-	}
-	var oldest string
-	var isRoot bool
-	ok, err := h.row(sqlOldest, []any{segment}, &oldest, &isRoot)
+	var on base
+	copied := 0
+	err = h.chain(at, func(l link) (bool, error) {
+		from, compacted, err := h.newestOf(l, store.TypeCompaction)
+		if err != nil {
+			return false, err
+		}
+		if compacted {
+			l.low, l.on = from, base{l.segment, from}
+		}
+		n, _, err := h.newestRows(l, maxCopied-copied+1)
+		if err != nil {
+			return false, err
+		}
+		if n > maxCopied-copied {
+			if _, l.low, err = h.newestRows(l, minCopied-copied+1); err != nil {
+				return false, err
+			}
+			n, l.on = maxCopied, base{l.segment, l.low}
+		}
+		copied += n
+		on = l.on
+		_, err = h.exec(sqlCopyRun, segmentName(e), l.segment, l.low, l.high)
+		return !compacted && copied < minCopied, err
+	})
 	if err != nil {
 		return err
 	}
-	if ok && !isRoot {
-		return corrupt(h.path, "entry %s: parent is missing or younger", oldest)
-	}
-	return nil
-}
-
-// rebuild makes the segment of an existing entry that no segment covers. The
-// caller owns the session and has opened a transaction.
-func (h *handle) rebuild(id string, seq int64) error {
-	if err := h.walk(id, id); err != nil {
-		return err
-	}
-	_, err := h.exec(sqlNewSegment, id, seq)
-	return err
+	return h.newSegment(e, on)
 }
 
 // cover is a segment that holds an entry, and the entry's sequence number.
@@ -109,6 +124,9 @@ type cover struct {
 	seq     int64
 }
 
+// cover finds a segment whose own rows include the entry. A segment that only
+// stands on one that does may stand on it below the entry, and then the entry
+// is not on its path.
 func (h *handle) cover(id string) (c cover, ok bool, err error) {
 	ok, err = h.row(sqlCover, []any{id}, &c.segment, &c.seq)
 	return c, ok, err
@@ -116,139 +134,77 @@ func (h *handle) cover(id string) (c cover, ok bool, err error) {
 
 const sqlEntrySeq = `SELECT seq FROM entries WHERE id = ?`
 
-// errUncovered is an entry that the branch index has no rows for.
-var errUncovered = errors.New("branch index has no rows for the entry")
-
-// start finds the segment of a scan's first entry.
-func (h *handle) start(id string) (cover, error) {
-	c, ok, err := h.cover(id)
-	if err != nil || ok {
-		return c, err
-	}
-	ok, err = h.row(sqlEntrySeq, []any{id}, &c.seq)
+// uncovered says what it means that no segment holds an entry.
+func (h *handle) uncovered(id string) error {
+	var seq int64
+	ok, err := h.row(sqlEntrySeq, []any{id}, &seq)
 	switch {
 	case err != nil:
-		return c, err
+		return err
 	case !ok:
-		return c, fmt.Errorf("entry %s: %w", id, store.ErrNotFound)
+		return fmt.Errorf("entry %s: %w", id, store.ErrNotFound)
 	}
-	return c, errUncovered
+	return corrupt(h.path, "entry %s: the branch index has no row for it; it can be rebuilt from the entries", id)
 }
 
-// ScanBranch reads one range of one segment, joined to the entries.
-func (r *reads) ScanBranch(ctx context.Context, q store.BranchQuery) ([]store.Entry, error) {
-	var out []store.Entry
-	err := r.branch(ctx, q, entryColumns, func(rows *sql.Rows) (bool, error) {
-		e, err := scanEntry(rows)
-		out = append(out, e)
-		return true, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+// link is what one segment contributes to a path: its rows above low, through
+// high. The rest of the path is what on covers.
+type link struct {
+	segment   string
+	low, high int64
+	on        base
 }
 
-// ScanBranchStructure is the same without the payload column.
-func (r *reads) ScanBranchStructure(ctx context.Context, q store.BranchQuery) ([]store.Structure, error) {
-	var out []store.Structure
-	err := r.branch(ctx, q, structureColumns, func(rows *sql.Rows) (bool, error) {
-		var s store.Structure
-		err := rows.Scan(fields(&s)...)
-		out = append(out, s)
-		return true, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (r *reads) branch(ctx context.Context, q store.BranchQuery, columns string, read func(*sql.Rows) (bool, error)) error {
-	scan := func(h *handle) error { return h.branch(ctx, q, columns, read) }
-	err := r.scan(ctx, scan)
-	if errors.Is(err, errUncovered) {
-		if err = r.mend(ctx, q.Start); err == nil {
-			err = r.scan(ctx, scan)
+// chain walks the path to an entry from its newest link to the oldest, until use
+// returns false. Only the links that are used are looked up.
+func (h *handle) chain(at cover, use func(link) (bool, error)) error {
+	l := link{segment: at.segment, high: at.seq}
+	for {
+		ok, err := h.row(sqlBaseOf, []any{l.segment}, &l.on.segment, &l.on.seq)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return corrupt(h.path, "branch index: segment %s is missing", l.segment)
+		case l.on.seq >= l.high:
+			// Nothing would bound a walk through such links.
+			return corrupt(h.path, "branch index: segment %s stands above its rows", l.segment)
 		}
+		l.low = l.on.seq
+		more, err := use(l)
+		if err != nil || !more || l.on.segment == "" {
+			return err
+		}
+		l = link{segment: l.on.segment, high: l.on.seq}
 	}
-	return err
-}
-
-func (h *handle) branch(ctx context.Context, q store.BranchQuery, columns string, read func(*sql.Rows) (bool, error)) error {
-	at, err := h.start(q.Start)
-	if err != nil {
-		return err
-	}
-	low, high, err := h.bounds(q, at)
-	if err != nil {
-		return err
-	}
-	args := []any{at.segment, low, high, string(q.Type), q.CustomType, rowLimit(q.Limit)}
-	return h.each(ctx, branchSQL(q, columns), args, read)
-}
-
-// branchSQL is the query of spec §1.7. CROSS JOIN makes branch_entries the outer
-// loop; without it the planner may scan entries and sort.
-func branchSQL(q store.BranchQuery, columns string) string {
-	// The type is a term of its own, or ix_be_type would not be used.
-	byType := `?4 = ''`
-	if q.Type != "" {
-		byType = `b.entry_type = ?4`
-	}
-	return ordered(`SELECT `+columns+` FROM branch_entries b CROSS JOIN entries e ON e.id = b.entry_id
-	WHERE b.branch_id = ?1 AND b.entry_seq >= ?2 AND b.entry_seq <= ?3 AND `+byType+`
-	AND (?5 = '' OR e.custom_type = ?5) ORDER BY b.entry_seq`, !q.OldestFirst) + ` LIMIT ?6`
 }
 
 const (
-	sqlNewestOfType = `SELECT max(entry_seq) FROM branch_entries WHERE branch_id = ?1 AND entry_type = ?2 AND entry_seq <= ?3`
-	sqlOldestOfType = `SELECT min(entry_seq) FROM branch_entries WHERE branch_id = ?1 AND entry_type = ?2 AND entry_seq <= ?3`
-	sqlSeqInSegment = `SELECT entry_seq FROM branch_entries WHERE branch_id = ?1 AND entry_id = ?2 AND entry_seq <= ?3`
+	sqlNewestOfType = `SELECT max(entry_seq) FROM branch_entries
+	WHERE branch_id = ?1 AND entry_type = ?2 AND entry_seq > ?3 AND entry_seq <= ?4`
+	sqlOldestOfType = `SELECT min(entry_seq) FROM branch_entries
+	WHERE branch_id = ?1 AND entry_type = ?2 AND entry_seq > ?3 AND entry_seq <= ?4`
+	sqlNewestRows = `SELECT count(*), ifnull(min(entry_seq), 0) FROM (SELECT entry_seq FROM branch_entries
+	WHERE branch_id = ?1 AND entry_seq > ?2 AND entry_seq <= ?3 ORDER BY entry_seq DESC LIMIT ?4)`
 )
 
-// bounds turns stops and cursor into one range of sequence numbers: along a path
-// "before the first stop" and "beyond the cursor" are ranges (spec §2.5).
-func (h *handle) bounds(q store.BranchQuery, at cover) (low, high int64, err error) {
-	low, high = 0, at.seq
-	stop := func(seq int64) {
-		if q.OldestFirst {
-			high = min(high, seq)
-		} else {
-			low = max(low, seq)
-		}
-	}
-	if q.StopAtType != "" {
-		text := sqlNewestOfType
-		if q.OldestFirst {
-			text = sqlOldestOfType
-		}
-		var seq sql.NullInt64
-		if _, err := h.row(text, []any{at.segment, string(q.StopAtType), at.seq}, &seq); err != nil {
-			return 0, 0, err
-		}
-		if seq.Valid {
-			stop(seq.Int64)
-		}
-	}
-	if q.StopAtID != "" {
-		var seq int64
-		ok, err := h.row(sqlSeqInSegment, []any{at.segment, q.StopAtID, at.seq}, &seq)
-		if err != nil {
-			return 0, 0, err
-		}
-		if ok {
-			stop(seq)
-		}
-	}
-	switch {
-	case q.Cursor == 0:
-	case q.OldestFirst && q.Cursor < math.MaxInt64:
-		low = max(low, q.Cursor+1)
-	case q.OldestFirst:
-		low = math.MaxInt64
-	default:
-		high = min(high, q.Cursor-1)
-	}
-	return low, high, nil
+func (h *handle) newestOf(l link, t store.EntryType) (seq int64, ok bool, err error) {
+	return h.endOf(sqlNewestOfType, l, t)
+}
+
+func (h *handle) oldestOf(l link, t store.EntryType) (seq int64, ok bool, err error) {
+	return h.endOf(sqlOldestOfType, l, t)
+}
+
+func (h *handle) endOf(text string, l link, t store.EntryType) (int64, bool, error) {
+	var seq sql.NullInt64
+	_, err := h.row(text, []any{l.segment, string(t), l.low, l.high}, &seq)
+	return seq.Int64, seq.Valid, err
+}
+
+// newestRows counts the newest rows of a link, at most limit, and gives the
+// number of the last one counted.
+func (h *handle) newestRows(l link, limit int) (n int, lowest int64, err error) {
+	_, err = h.row(sqlNewestRows, []any{l.segment, l.low, l.high, limit}, &n, &lowest)
+	return n, lowest, err
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -232,7 +231,7 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 	if err := h.run(sqlIndexes); err != nil {
 		return err
 	}
-	return h.indexLeaves(ctx)
+	return h.index(ctx)
 }
 
 const (
@@ -257,34 +256,4 @@ func (h *handle) insertSession(s sessionRow, stats store.Stats) error {
 	}
 	_, err = h.exec(sqlInsertLease)
 	return err
-}
-
-const sqlLeaves = `SELECT e.id, e.seq FROM entries e
-	WHERE NOT EXISTS (SELECT 1 FROM entries c WHERE c.parent_id = e.id) ORDER BY e.seq`
-
-// indexLeaves gives every leaf its segment, and so covers every entry.
-func (h *handle) indexLeaves(ctx context.Context) error {
-	type leaf struct {
-		id  string
-		seq int64
-	}
-	var leaves []leaf
-	err := h.each(ctx, sqlLeaves, nil, func(rows *sql.Rows) (bool, error) {
-		var l leaf
-		err := rows.Scan(&l.id, &l.seq)
-		leaves = append(leaves, l)
-		return true, err
-	})
-	if err != nil {
-		return err
-	}
-	for _, l := range leaves {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		if err := h.rebuild(l.id, l.seq); err != nil {
-			return err
-		}
-	}
-	return nil
 }

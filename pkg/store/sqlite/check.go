@@ -58,7 +58,7 @@ func (f *findings) add(severity store.Severity, code, where, format string, args
 
 func (f *findings) check(ctx context.Context, h *handle) error {
 	for _, check := range []func(context.Context, *handle) error{
-		f.integrity, f.schema, f.rows, f.segments, f.uncovered, f.leftovers,
+		f.integrity, f.schema, f.rows, f.segments, f.segmentRows, f.uncovered, f.leftovers,
 	} {
 		if err := check(ctx, h); err != nil {
 			return err
@@ -146,86 +146,6 @@ func (f *findings) rows(_ context.Context, h *handle) error {
 		f.add(store.SeverityWarning, "lease", "writer_lease", "the lease row cannot be read")
 	}
 	return nil
-}
-
-const sqlSegmentRows = `SELECT b.branch_id, b.entry_id, b.entry_seq, b.entry_type,
-	ifnull(e.parent_id, ''), ifnull(e.seq, 0), ifnull(e.type, ''), ifnull(m.tip_entry_id, '')
-	FROM branch_entries b LEFT JOIN entries e ON e.id = b.entry_id LEFT JOIN branch_meta m ON m.branch_id = b.branch_id
-	ORDER BY b.branch_id, b.entry_seq`
-
-// segmentRow is one row of the branch index beside what it should repeat.
-type segmentRow struct {
-	segment, id, kind      string
-	seq                    int64
-	parent, entryKind, tip string
-	entrySeq               int64
-}
-
-// segments holds every segment to the rules of spec §2.6: from a root to its tip
-// each row is the parent of the next.
-func (f *findings) segments(ctx context.Context, h *handle) error {
-	var last segmentRow
-	end := func() {
-		if last.id != last.tip {
-			f.segment(last.segment, "it ends at entry %s, its tip is %q", last.id, last.tip)
-		}
-	}
-	err := h.each(ctx, sqlSegmentRows, nil, func(rows *sql.Rows) (bool, error) {
-		var r segmentRow
-		err := rows.Scan(&r.segment, &r.id, &r.seq, &r.kind, &r.parent, &r.entrySeq, &r.entryKind, &r.tip)
-		if err != nil {
-			return false, err
-		}
-		before := last.id
-		if r.segment != last.segment {
-			end()
-			before = ""
-		}
-		switch {
-		case r.entryKind == "":
-			f.segment(r.segment, "entry %s does not exist", r.id)
-		case r.seq != r.entrySeq || r.kind != r.entryKind:
-			f.segment(r.segment, "entry %s is %s %d, the index says %s %d", r.id, r.entryKind, r.entrySeq, r.kind, r.seq)
-		case r.parent != before:
-			f.segment(r.segment, "entry %s follows %q, its parent is %q", r.id, before, r.parent)
-		}
-		last = r
-		return len(*f) < maxFindings, nil
-	})
-	if err == nil {
-		end()
-	}
-	return err
-}
-
-func (f *findings) segment(segment, format string, args ...any) {
-	f.add(store.SeverityError, "branch_index", "segment "+segment, format, args...)
-}
-
-const (
-	sqlUncovered = `SELECT e.id FROM entries e
-	WHERE NOT EXISTS (SELECT 1 FROM branch_entries b WHERE b.entry_id = e.id) ORDER BY e.seq LIMIT ?1`
-	sqlEmptySegments = `SELECT m.branch_id FROM branch_meta m
-	WHERE NOT EXISTS (SELECT 1 FROM branch_entries b WHERE b.branch_id = m.branch_id) LIMIT ?1`
-)
-
-// uncovered finds entries that no segment holds and segments that hold nothing.
-func (f *findings) uncovered(ctx context.Context, h *handle) error {
-	err := h.each(ctx, sqlUncovered, []any{maxFindings}, func(rows *sql.Rows) (bool, error) {
-		var id string
-		err := rows.Scan(&id)
-		f.add(store.SeverityError, "branch_index", "entry "+id, "no segment holds the entry")
-		return true, err
-	})
-	if err != nil {
-		return err
-	}
-	return h.each(ctx, sqlEmptySegments, []any{maxFindings}, func(rows *sql.Rows) (bool, error) {
-		var id string
-		err := rows.Scan(&id)
-		f.segment(id, "it has no rows")
-		return true, err
-	})
 }
 
 // leftovers finds what an interrupted build left beside the database.

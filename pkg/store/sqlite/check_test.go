@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,12 @@ func tree(t testing.TB, path string) {
 }
 
 func TestProblems(t *testing.T) {
-	const segmentOfD = "segment d"
+	const segmentOfD = "segment 5"
+	// onBase makes d's segment stand on another one.
+	onBase := func(segment string, seq int) string {
+		return fmt.Sprintf(`DELETE FROM branch_entries WHERE branch_id = '5' AND entry_id <> 'd';
+			UPDATE branch_meta SET base_branch_id = %s, base_seq = %d WHERE branch_id = '5'`, segment, seq)
+	}
 	bad := func(code, where, message string) store.Problem {
 		return store.Problem{Code: code, Severity: store.SeverityError, Where: where, Message: message}
 	}
@@ -53,22 +59,35 @@ func TestProblems(t *testing.T) {
 		"no lease row": {`DELETE FROM writer_lease`, []store.Problem{bad("lease", "writer_lease", "there are 0 lease rows")}},
 		"an unreadable lease": {`UPDATE writer_lease SET fence = 'x'`,
 			[]store.Problem{{Code: "lease", Severity: store.SeverityWarning, Where: "writer_lease", Message: "the lease row cannot be read"}}},
-		"a row of no entry": {`INSERT INTO branch_entries VALUES('d', 'x', 99, 'message'); UPDATE branch_meta SET tip_entry_id = 'x' WHERE branch_id = 'd'`,
+		"a row of no entry": {`INSERT INTO branch_entries VALUES('5', 'x', 99, 'message'); UPDATE branch_meta SET tip_entry_id = 'x', tip_seq = 99 WHERE branch_id = '5'`,
 			[]store.Problem{bad("branch_index", segmentOfD, "entry x does not exist")}},
-		"a wrong type": {`UPDATE branch_entries SET entry_type = 'custom' WHERE branch_id = 'd' AND entry_id = 'a'`,
+		"a wrong type": {`UPDATE branch_entries SET entry_type = 'custom' WHERE branch_id = '5' AND entry_id = 'a'`,
 			[]store.Problem{bad("branch_index", segmentOfD, "entry a is message 2, the index says custom 2")}},
-		"a gap": {`DELETE FROM branch_entries WHERE branch_id = 'd' AND entry_id = 'a'`,
+		"a gap": {`DELETE FROM branch_entries WHERE branch_id = '5' AND entry_id = 'a'`,
 			[]store.Problem{bad("branch_index", segmentOfD, `entry d follows "r", its parent is "a"`)}},
-		"a foreign row": {`INSERT INTO branch_entries VALUES('d', 'c', 4, 'message')`,
+		"a foreign row": {`INSERT INTO branch_entries VALUES('5', 'c', 4, 'message')`,
 			[]store.Problem{bad("branch_index", segmentOfD, `entry c follows "a", its parent is "b"`), bad("branch_index", segmentOfD, `entry d follows "c", its parent is "a"`)}},
-		"a wrong tip": {`UPDATE branch_meta SET tip_entry_id = 'b' WHERE branch_id = 'd'`,
-			[]store.Problem{bad("branch_index", segmentOfD, `it ends at entry d, its tip is "b"`)}},
-		"no tip": {`DELETE FROM branch_meta WHERE branch_id = 'd'`,
-			[]store.Problem{bad("branch_index", segmentOfD, `it ends at entry d, its tip is ""`)}},
-		"an entry in no segment": {`DELETE FROM branch_entries WHERE branch_id = 'd'; DELETE FROM branch_meta WHERE branch_id = 'd'`,
+		"a wrong tip": {`UPDATE branch_meta SET tip_entry_id = 'b' WHERE branch_id = '5'`,
+			[]store.Problem{bad("branch_index", segmentOfD, "it ends at entry d, number 5; its tip is b, number 5")}},
+		"a wrong number of the tip": {`UPDATE branch_meta SET tip_seq = 4 WHERE branch_id = '5'`,
+			[]store.Problem{bad("branch_index", segmentOfD, "it ends at entry d, number 5; its tip is d, number 4")}},
+		"no description": {`DELETE FROM branch_meta WHERE branch_id = '5'`,
+			[]store.Problem{bad("branch_index", segmentOfD, "it has rows and no description")}},
+		"an entry in no segment": {`DELETE FROM branch_entries WHERE branch_id = '5'; DELETE FROM branch_meta WHERE branch_id = '5'`,
 			[]store.Problem{bad("branch_index", "entry d", "no segment holds the entry")}},
 		"an empty segment": {`INSERT INTO branch_meta(branch_id, tip_entry_id, tip_seq) VALUES('e', 'a', 2)`,
 			[]store.Problem{bad("branch_index", "segment e", "it has no rows")}},
+		"a base": {onBase(`'1'`, 2), nil},
+		"a base too far down": {onBase(`'1'`, 1),
+			[]store.Problem{bad("branch_index", segmentOfD, `it stands on entry "r", the parent of its oldest entry is "a"`)}},
+		"a base without the row": {onBase(`'6'`, 2),
+			[]store.Problem{bad("branch_index", segmentOfD, "it stands on number 2 of segment 6, which has no such row")}},
+		"a base that is missing": {onBase(`'x'`, 2),
+			[]store.Problem{bad("branch_index", segmentOfD, "it stands on number 2 of segment x, which has no such row")}},
+		"no base": {onBase(`NULL`, 2),
+			[]store.Problem{bad("branch_index", segmentOfD, `it stands on entry "", the parent of its oldest entry is "a"`)}},
+		"rows beside their base": {`UPDATE branch_meta SET base_branch_id = '1', base_seq = 2 WHERE branch_id = '5'`,
+			[]store.Problem{bad("branch_index", segmentOfD, `it stands on entry "a", the parent of its oldest entry is ""`)}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

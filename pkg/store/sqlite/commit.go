@@ -147,7 +147,7 @@ func (h *handle) insert(r *store.Record) error {
 	if err := h.put(r); err != nil || r.Entry == nil {
 		return err
 	}
-	return h.grow(r.Entry)
+	return h.grow(&r.Entry.Structure)
 }
 
 // put applies one record to its table.

@@ -35,7 +35,8 @@ func TestPlans(t *testing.T) {
 		entry    = "SEARCH e USING PRIMARY KEY (id=?)"
 		bySeq    = "SEARCH b USING COVERING INDEX ix_be_seq (branch_id=? AND entry_seq>? AND entry_seq<?)"
 		byType   = "SEARCH b USING COVERING INDEX ix_be_type (branch_id=? AND entry_type=? AND entry_seq>? AND entry_seq<?)"
-		ofType   = "SEARCH branch_entries USING COVERING INDEX ix_be_type (branch_id=? AND entry_type=? AND entry_seq<?)"
+		ofType   = "SEARCH branch_entries USING COVERING INDEX ix_be_type (branch_id=? AND entry_type=? AND entry_seq>? AND entry_seq<?)"
+		run      = "SEARCH branch_entries USING COVERING INDEX ix_be_seq (branch_id=? AND entry_seq>? AND entry_seq<?)"
 		values   = "SEARCH scalar_values USING INDEX sqlite_autoindex_scalar_values_1 (namespace=? AND key=?)"
 		listKey  = "SEARCH list_values USING PRIMARY KEY (namespace=? AND key=? AND seq"
 		allOf    = "SEARCH e USING INDEX ix_entry_seq (seq>? AND seq<?)"
@@ -56,12 +57,13 @@ func TestPlans(t *testing.T) {
 		"branch structure by type":     {scan(store.BranchQuery{Type: "custom"}, structureColumns), []string{byType, entry}},
 		"newest stop":                  {sqlNewestOfType, []string{ofType}},
 		"oldest stop":                  {sqlOldestOfType, []string{ofType}},
-		"stop by id":                   {sqlSeqInSegment, []string{"SEARCH branch_entries USING PRIMARY KEY (branch_id=? AND entry_id=?)"}},
+		"stop by id":                   {sqlSeqInLink, []string{"SEARCH branch_entries USING PRIMARY KEY (branch_id=? AND entry_id=?)"}},
 		"segment of an entry":          {sqlCover, []string{"SEARCH branch_entries USING INDEX ix_be_entry (entry_id=?)"}},
-		"copy of a path":               {sqlCopyPath, []string{"SEARCH branch_entries USING COVERING INDEX ix_be_seq (branch_id=? AND entry_seq<?)"}},
+		"base of a segment":            {sqlBaseOf, []string{"SEARCH branch_meta USING INDEX sqlite_autoindex_branch_meta_1 (branch_id=?)"}},
+		"copy of a run":                {sqlCopyRun, []string{run}},
+		"newest rows of a link":        {sqlNewestRows, []string{"CO-ROUTINE (subquery-1)", run, "SCAN (subquery-1)"}},
 		"growth of a segment":          {sqlGrow, []string{tip}},
 		"move of a tip":                {sqlMoveTip, []string{tip}},
-		"oldest entry of a segment":    {sqlOldest, []string{"SEARCH b USING COVERING INDEX ix_be_seq (branch_id=?)", entry}},
 		"list page":                    {sqlListAsc, []string{listKey + ">?)"}},
 		"list page, descending":        {sqlListDesc, []string{listKey + "<?)"}},
 		"list element":                 {sqlElement, []string{listKey + "=?)"}},
@@ -79,10 +81,9 @@ func TestPlans(t *testing.T) {
 		"what an id names": {sqlIDKind, []string{
 			"COMPOUND QUERY", "LEFT-MOST SUBQUERY", oneEntry, "UNION ALL", "SEARCH usage_ledger USING PRIMARY KEY (id=?)"}},
 		"start of a commit": {sqlBase, []string{"SCAN l", "SCAN s"}}, // one row each
-		"leaves": {sqlLeaves, []string{
-			"SCAN e USING COVERING INDEX ix_entry_seq", "CORRELATED SCALAR SUBQUERY 1", "SEARCH c USING COVERING INDEX ix_entry_parent (parent_id=?)"}},
-		"walk along parents": {sqlWalk, []string{
-			"CO-ROUTINE path", "SETUP", oneEntry, "RECURSIVE STEP", "SCAN p", entry, "SCAN path"}},
+		"structure page":    {sqlStructureBefore, []string{"SEARCH e USING INDEX ix_entry_seq (seq<?)"}},
+		"entries without a row": {sqlUnindexed, []string{
+			"SCAN e USING COVERING INDEX ix_entry_seq", "CORRELATED SCALAR SUBQUERY 1", "SEARCH b USING COVERING INDEX ix_be_entry (entry_id=?)"}},
 	}
 	path := newSession(t)
 	h, err := openHandle(path, dsnReader)

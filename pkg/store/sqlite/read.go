@@ -18,8 +18,6 @@ type reads struct {
 	far    *slot
 	// open connects far when it is first used; nil where far is near.
 	open func() (*handle, error)
-	// mend makes the branch index cover an entry, or says why it cannot.
-	mend func(ctx context.Context, entryID string) error
 }
 
 // Header describes the session as its row states it.

@@ -32,9 +32,6 @@ func openReader(path string) (*reader, error) {
 	r.header = s.header
 	r.near = newSlot(h)
 	r.far = r.near
-	r.mend = func(_ context.Context, id string) error {
-		return corrupt(h.path, "entry %s: %v", id, errUncovered)
-	}
 	return r, nil
 }
 

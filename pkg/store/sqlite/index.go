@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+const (
+	sqlDropIndex = `DELETE FROM branch_entries; DELETE FROM branch_meta`
+
+	// sqlIndexMissing finds the index of a file that was written without one: no
+	// segment at all, or a lane whose leaf no segment holds (D20).
+	sqlIndexMissing = `SELECT 1 WHERE EXISTS (SELECT 1 FROM entries) AND NOT EXISTS (SELECT 1 FROM branch_meta)
+	UNION ALL
+	SELECT 1 FROM scalar_values v CROSS JOIN entries e ON e.id = CASE WHEN json_valid(v.value) THEN v.value ->> '$' END
+	WHERE v.namespace = ?1 AND NOT EXISTS (SELECT 1 FROM branch_entries b WHERE b.entry_id = e.id)
+	LIMIT 1`
+
+	sqlStructureBefore = `SELECT ` + structureColumns + ` FROM entries e WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2`
+)
+
+// indexMissing reports a session whose branch index has to be made before it can
+// be used.
+func (h *handle) indexMissing() (bool, error) {
+	var one int
+	return h.row(sqlIndexMissing, []any{store.LaneLeaves().Address().Namespace}, &one)
+}
+
+// reindex makes the branch index anew from the entries, which alone have
+// authority. The caller owns the session and has opened a transaction.
+func (h *handle) reindex(ctx context.Context) error {
+	if err := h.run(sqlDropIndex); err != nil {
+		return err
+	}
+	return h.index(ctx)
+}
+
+// indexPage is how many entries the indexing of a whole tree holds in memory.
+const indexPage = 4096
+
+// index fills an empty branch index. It goes through the entries from the newest
+// to the oldest, so that every entry comes after all that lies below it, and
+// needs memory for the open branches only.
+func (h *handle) index(ctx context.Context) error {
+	ix := indexer{h: h, waiting: make(map[string]*fork)}
+	page := make([]store.Structure, 0, indexPage)
+	for before := openEnd(0); ; {
+		page = page[:0]
+		err := h.each(ctx, sqlStructureBefore, []any{before, indexPage}, func(rows *sql.Rows) (bool, error) {
+			var s store.Structure
+			err := rows.Scan(fields(&s)...)
+			page = append(page, s)
+			return true, err
+		})
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return ix.end()
+		}
+		for i := range page {
+			if err := ix.add(&page[i]); err != nil {
+				return err
+			}
+		}
+		before = page[len(page)-1].Seq
+	}
+}
+
+// indexer lays every entry into exactly one segment: an entry continues the
+// segment of its child with the most entries below it, the segments of the other
+// children stand on that one. So a path of n entries has at most log2(n)+1 links,
+// however the tree is grown, and nothing is copied.
+type indexer struct {
+	h       *handle
+	waiting map[string]*fork // by the id of an entry that is still to come
+}
+
+// fork is what lies below an entry that is still to come.
+type fork struct {
+	child  string // one of its children
+	size   int    // of all that lies below
+	main   tip    // the segment that the entry will continue
+	mainly int    // how much lies below on that side
+	others []tip
+}
+
+// tip is a segment whose lower end is not known yet.
+type tip struct {
+	segment string
+	id      string
+	seq     int64
+}
+
+func (ix *indexer) add(e *store.Structure) error {
+	below := ix.waiting[e.ID]
+	delete(ix.waiting, e.ID)
+	if below == nil {
+		below = &fork{main: tip{segmentName(e), e.ID, e.Seq}}
+	}
+	for _, t := range below.others {
+		if err := ix.finish(t, base{below.main.segment, e.Seq}); err != nil {
+			return err
+		}
+	}
+	if _, err := ix.h.exec(sqlNewRow, below.main.segment, e.ID, e.Seq, string(e.Type)); err != nil {
+		return err
+	}
+	if e.ParentID == "" {
+		return ix.finish(below.main, base{})
+	}
+	ix.wait(e, below.main, below.size+1)
+	return nil
+}
+
+// wait keeps a segment until the parent of its oldest entry comes.
+func (ix *indexer) wait(e *store.Structure, t tip, size int) {
+	f := ix.waiting[e.ParentID]
+	if f == nil {
+		f = &fork{child: e.ID}
+		ix.waiting[e.ParentID] = f
+	}
+	f.size += size
+	if size <= f.mainly {
+		f.others = append(f.others, t)
+		return
+	}
+	if f.mainly > 0 {
+		f.others = append(f.others, f.main)
+	}
+	f.main, f.mainly = t, size
+}
+
+func (ix *indexer) finish(t tip, on base) error {
+	_, err := ix.h.exec(sqlNewSegment, t.segment, t.id, t.seq, on.segment, on.seq)
+	return err
+}
+
+// end refuses a tree of which a part hangs on nothing. A parent that is younger
+// than its child has gone by before the child came.
+func (ix *indexer) end() error {
+	for _, f := range ix.waiting {
+		return corrupt(ix.h.path, "entry %s: parent is missing or younger", f.child)
+	}
+	return nil
+}
