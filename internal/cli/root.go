@@ -33,7 +33,7 @@ and is driven on from there.`,
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return f.flags.collect(cmd) }
 
 	root.AddCommand(
-		newCreateCmd(f, nil), newDriveCmd(f, nil), newForkCmd(f, nil), newImportCmd(f, nil), newInspectCmd(f, nil), newListCmd(f, nil),
+		newCompactFileCmd(f, nil), newCreateCmd(f, nil), newDriveCmd(f, nil), newForkCmd(f, nil), newImportCmd(f, nil), newInspectCmd(f, nil), newListCmd(f, nil),
 		newNameCmd(f, nil), newPromptCmd(f, nil), newShowCmd(f, nil), newVerifyCmd(f, nil),
 		newCompletionCmd(f, nil), newVersionCmd(f, nil),
 	)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/store"
@@ -31,21 +29,15 @@ func newVerifyCmd(f *factory, runF func(context.Context, *verifyOptions) error) 
 		Short: "Check sessions for damage, without touching them",
 		Long: `Check sessions against every invariant of the store: framing, ids, parents,
 sequence numbers, lanes, operations, what is pending, and the totals against the
-usage ledger. Nothing is written. Warnings alone are no failure.` +
-			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused),
+usage ledger. Nothing is written, unless --repair-index asks for it: then what is
+derived from the entries and the ledger is made anew before the check. Warnings
+alone are no failure.` +
+			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		ValidArgsFunction: completeSession(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			switch {
-			case o.all && len(args) > 0:
-				return usagef("--all and SESSION exclude each other")
-			case !o.all && len(args) == 0:
-				session, _, err := sessionArg(f, nil)
-				if err != nil {
-					return err
-				}
-				args = []string{session}
+			if o.sessions, err = severalArgs(f, args, o.all); err != nil {
+				return err
 			}
-			o.sessions = args
 			if o.base, err = f.base("verify"); err != nil {
 				return err
 			}
@@ -60,123 +52,94 @@ usage ledger. Nothing is written. Warnings alone are no failure.` +
 
 // verified is the finding on one session.
 type verified struct {
-	session  string
-	path     string
+	target
 	counts   *store.Counts
 	problems []store.Problem
-	err      error // why it could not be checked, or that it has problems
 }
 
 func runVerify(ctx context.Context, o *verifyOptions) error {
-	if o.repair {
-		return unsupportedf("--repair-index is not supported by this version of drover")
-	}
-	items, err := o.targets(ctx)
+	targets, err := o.targets(ctx, o.sessions, o.all)
 	if err != nil {
 		return err
 	}
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, item := range items {
-		g.Go(func() error {
-			return guarded(func() error {
-				if item.ref.Path != "" && ctx.Err() == nil {
-					o.check(ctx, item)
-				}
-				return o.out.item(item.write)
-			})
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
+	items := make([]verified, len(targets))
+	err = inOrder(len(items), func(i int) error {
+		items[i].target = targets[i]
+		o.verify(ctx, &items[i])
+		return ctx.Err()
+	}, func(i int) error { return o.out.item(items[i].write) })
+	if err != nil {
+		return bySignal(ctx, err)
 	}
 	return o.report(items)
 }
 
-// verifyItem is one session to check and what was found.
-type verifyItem struct {
-	verified
-	ref store.Ref
-}
-
-// targets resolves what is to be checked; an argument that names no session is
-// an item that failed.
-func (o *verifyOptions) targets(ctx context.Context) ([]*verifyItem, error) {
-	var items []*verifyItem
-	if o.all {
-		listed, err := o.repo.List(ctx)
-		if err != nil {
-			return nil, err
+// verify checks one session. What the listing held against it counts too, also
+// when the session itself is sound, as a second file of an id may be.
+func (o *verifyOptions) verify(ctx context.Context, item *verified) {
+	listing := item.err
+	item.err = nil
+	if item.ref.Path != "" {
+		if err := o.check(ctx, item); err != nil {
+			listing = err
 		}
-		for _, l := range listed {
-			items = append(items, &verifyItem{verified: verified{session: l.Ref.ID, path: l.Ref.Path}, ref: l.Ref})
-		}
-		return items, nil
 	}
-	for _, arg := range o.sessions {
-		ref, err := o.resolve(ctx, arg)
-		item := &verifyItem{verified: verified{session: ref.ID, path: ref.Path, err: err}, ref: ref}
-		if err != nil {
-			item.session, item.ref = arg, store.Ref{}
-			item.problems = []store.Problem{store.ProblemOf(err)}
-		}
-		items = append(items, item)
-	}
-	return items, nil
-}
-
-func (o *verifyOptions) check(ctx context.Context, item *verifyItem) {
-	r, err := o.repo.View(ctx, item.ref)
-	if err == nil {
-		err = firstOf(o.inspect(ctx, item, r), r.Close())
-	}
-	if err != nil {
-		item.err = err
-		item.problems = append(item.problems, store.ProblemOf(err))
+	if listing != nil {
+		item.err = listing
+		item.problems = append(item.problems, store.ProblemOf(listing))
 		return
 	}
-	errors := 0
-	for _, p := range item.problems {
-		if p.Severity == store.SeverityError {
-			errors++
-		}
-	}
-	if errors > 0 {
-		item.err = &failure{code: exitCorrupt, tag: "corrupt", message: fmt.Sprintf("session %s has %d problem(s), the first: %s", item.session, errors, item.firstError())}
+	n, first := item.damage()
+	if n > 0 {
+		item.err = &failure{code: exitCorrupt, tag: "corrupt", message: fmt.Sprintf("session %s has %d problem(s), the first: %s", item.session, n, first)}
 	}
 }
 
-func (o *verifyOptions) inspect(ctx context.Context, item *verifyItem, r store.Reader) error {
-	if o.fast {
-		_, err := r.Stats(ctx)
+func (o *verifyOptions) check(ctx context.Context, item *verified) error {
+	if o.repair {
+		if err := o.repairIndex(ctx, item.ref); err != nil {
+			return err
+		}
+	}
+	r, err := o.repo.View(ctx, item.ref)
+	if err != nil {
 		return err
 	}
-	for p := range store.Verify(ctx, r, engine.Check) {
+	v := store.Verification{Checks: []store.Check{engine.Check}, Fast: o.fast}
+	for p := range v.Problems(ctx, r) {
 		item.problems = append(item.problems, p)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if !o.fast {
+		item.counts = &v.Counts
 	}
-	counts, err := store.CountOf(ctx, r)
-	item.counts = &counts
-	return err
+	return firstOf(ctx.Err(), r.Close())
 }
 
-func (v *verified) firstError() string {
+// repairIndex takes the session for as long as the repair needs it.
+func (o *verifyOptions) repairIndex(ctx context.Context, ref store.Ref) error {
+	s, err := o.repo.Open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return firstOf(s.RepairIndex(ctx), s.Close())
+}
+
+// damage counts the errors and tells the first.
+func (v *verified) damage() (n int, first string) {
 	for _, p := range v.problems {
-		if p.Severity == store.SeverityError {
-			return p.Message
+		if p.Severity != store.SeverityError {
+			continue
+		}
+		if n++; n == 1 {
+			first = p.Message
 		}
 	}
-	return ""
+	return n, first
 }
 
 func (v *verified) write(o *object) {
 	o.str("session", v.session)
-	o.optStr("path", v.path)
+	o.optStr("path", v.ref.Path)
 	o.bool("ok", v.err == nil)
 	if v.counts == nil {
 		o.null("counts")
@@ -202,7 +165,7 @@ func (v *verified) write(o *object) {
 	}
 }
 
-func (o *verifyOptions) report(items []*verifyItem) error {
+func (o *verifyOptions) report(items []verified) error {
 	var errs []error
 	problems, ok := 0, true
 	for _, item := range items {

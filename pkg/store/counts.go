@@ -28,12 +28,14 @@ func CountOf(ctx context.Context, r Queries) (Counts, error) {
 		if err != nil {
 			return Counts{}, err
 		}
-		c.add(&rec, lists)
+		c.add(&rec, lists[rec.Address])
+		lists[rec.Address] = lists[rec.Address] || rec.Kind == KindList
 	}
 	return c, nil
 }
 
-func (c *Counts) add(r *Record, lists map[Address]bool) {
+// add counts one record; seen tells that its list is counted already.
+func (c *Counts) add(r *Record, seen bool) {
 	switch r.Kind {
 	case KindEntry:
 		c.Entries++
@@ -48,8 +50,7 @@ func (c *Counts) add(r *Record, lists map[Address]bool) {
 			c.Lanes++
 		}
 	case KindList:
-		if !lists[r.Address] {
-			lists[r.Address] = true
+		if !seen {
 			c.Lists++
 		}
 	}

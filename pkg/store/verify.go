@@ -36,22 +36,43 @@ type Checker interface {
 	Problems(ctx context.Context) iter.Seq[Problem]
 }
 
-// Verify checks a session against the storage and tree invariants of spec §9.1:
-// ids, sequence numbers, parents, shapes, lanes, values, the ledger and the
-// projection over it; then what the reader knows of its own encoding, then the
-// given checks. It changes nothing and keeps a few words per entry in memory.
+// Verify is a full Verification with the given checks.
 func Verify(ctx context.Context, r Reader, checks ...Check) iter.Seq[Problem] {
+	return (&Verification{Checks: checks}).Problems(ctx, r)
+}
+
+// Verification checks one session against the invariants of spec §9.1.
+type Verification struct {
+	// Checks are the parts that other packages know; they run last.
+	Checks []Check
+	// Fast looks at the lanes alone, beyond what opening the session checked: no
+	// entry, no payload, no ledger.
+	Fast bool
+	// Counts is what the session holds, once a full check has ended.
+	Counts Counts
+}
+
+// Problems checks ids, sequence numbers, parents, shapes, lanes, values, the
+// ledger and the projection over it; then what the reader knows of its own
+// encoding, then Checks. It changes nothing, reads every payload once, and keeps
+// a few words per entry in memory.
+func (v *Verification) Problems(ctx context.Context, r Reader) iter.Seq[Problem] {
 	return func(yield func(Problem) bool) {
-		v := newVerifier(yield)
-		v.run(ctx, r)
-		if c, ok := r.(Checker); ok {
-			v.all(c.Problems(ctx))
+		run := newVerifier(yield)
+		if v.Fast {
+			run.fast(ctx, r)
+			return
 		}
-		for _, check := range checks {
-			if v.stopped {
+		run.run(ctx, r)
+		v.Counts = run.counts
+		if c, ok := r.(Checker); ok && !run.stopped {
+			run.all(c.Problems(ctx))
+		}
+		for _, check := range v.Checks {
+			if run.stopped {
 				return
 			}
-			v.all(check(ctx, r))
+			run.all(check(ctx, r))
 		}
 	}
 }
@@ -84,6 +105,7 @@ type verifier struct {
 	orphan []orphan // references that nothing earlier satisfied
 	last   int64    // the newest sequence number seen
 	stats  Stats
+	counts Counts
 
 	addresses  map[Address]WriteKind
 	namespaces map[string]bool // unknown ones that were reported
@@ -119,6 +141,44 @@ func (v *verifier) warn(code, where, format string, args ...any) {
 	if !v.stopped {
 		v.report(Problem{code, SeverityWarning, fmt.Sprintf(format, args...), where})
 	}
+}
+
+// fast reads what says where the lanes stand, and nothing else.
+func (v *verifier) fast(ctx context.Context, r Reader) {
+	if _, err := r.Stats(ctx); err != nil {
+		v.report(ProblemOf(err))
+		return
+	}
+	for _, namespace := range []string{"pi.lane.leaf", "pi.lane.config", "pi.lane.state", "pi.lane.lastResult"} {
+		values, err := r.ScanValues(ctx, Address{Namespace: namespace})
+		if err != nil {
+			v.report(ProblemOf(err))
+			return
+		}
+		for _, value := range values {
+			v.laneValue(value.Address, value.Value)
+		}
+	}
+	if err := v.placeLeaves(ctx, r); err != nil {
+		v.report(ProblemOf(err))
+		return
+	}
+	v.checkLanes()
+}
+
+// placeLeaves learns which leaves exist.
+func (v *verifier) placeLeaves(ctx context.Context, r Reader) error {
+	var ids []string
+	for _, l := range v.lanes {
+		if leaf, err := decode[LeafID](l.leaf, nil); err == nil && leaf != "" {
+			ids = append(ids, string(leaf))
+		}
+	}
+	found, err := r.Entries(ctx, ids)
+	for id := range found {
+		v.ids[keyOf(id)] = known{kind: IDEntry}
+	}
+	return err
 }
 
 func (v *verifier) run(ctx context.Context, r Reader) {
@@ -170,6 +230,8 @@ func (v *verifier) record(r *Record) {
 	}
 	v.last = max(v.last, r.Seq)
 	v.stats = v.stats.Add(*r)
+	_, seen := v.addresses[r.Address]
+	v.counts.add(r, seen)
 	switch r.Kind {
 	case KindEntry:
 		v.entry(r.Entry)

@@ -68,16 +68,7 @@ func kindName(k WriteKind) string {
 
 // builtin checks the values whose shape this package knows.
 func (v *verifier) builtin(r *Record, where string) {
-	key := r.Address.Key
 	switch r.Address.Namespace {
-	case "pi.lane.leaf":
-		v.lane(key).leaf = r.Value
-	case "pi.lane.config":
-		v.lane(key).config = r.Value
-	case "pi.lane.state":
-		v.lane(key).state = r.Value
-	case "pi.lane.lastResult":
-		v.lane(key)
 	case "pi.session.name", "pi.entry.label":
 		if rawjson.KindOf(r.Value) != rawjson.String {
 			v.fail("bad_value", where, "not a string")
@@ -86,6 +77,22 @@ func (v *verifier) builtin(r *Record, where string) {
 		if err := checkPending(r.Value); err != nil {
 			v.fail("bad_value", where, "%v", err)
 		}
+	default:
+		v.laneValue(r.Address, r.Value)
+	}
+}
+
+// laneValue keeps what is a lane's until every entry is known.
+func (v *verifier) laneValue(a Address, value json.RawMessage) {
+	switch a.Namespace {
+	case "pi.lane.leaf":
+		v.lane(a.Key).leaf = value
+	case "pi.lane.config":
+		v.lane(a.Key).config = value
+	case "pi.lane.state":
+		v.lane(a.Key).state = value
+	case "pi.lane.lastResult":
+		v.lane(a.Key)
 	}
 }
 

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// inOrder does n things on every core and hands each on when all before it are
+// done, so that what is printed has one order. An error of either ends it.
+func inOrder(n int, do, done func(i int) error) error {
+	var g errgroup.Group
+	var next atomic.Int64
+	stop := func() { next.Store(int64(n)) }
+	finished := make([]chan error, n)
+	for i := range finished {
+		finished[i] = make(chan error, 1)
+	}
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		g.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return nil
+				}
+				finished[i] <- guarded(func() error { return do(i) })
+			}
+		})
+	}
+	for i := range n {
+		err := <-finished[i]
+		if err == nil {
+			err = done(i)
+		}
+		if err != nil {
+			stop()
+			_ = g.Wait() // workers return nothing: what went wrong is err
+			return err
+		}
+	}
+	return g.Wait()
+}
+
+// target is one session that a command over several works on.
+type target struct {
+	session string // the id, or the argument that matches none
+	ref     store.Ref
+	err     error // why it cannot be worked on
+}
+
+// targets are the sessions that the arguments mean, or all of the repository. An
+// argument that names no session is a target that failed.
+func (b *base) targets(ctx context.Context, args []string, all bool) ([]target, error) {
+	var found []target
+	if all {
+		listed, err := b.repo.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range listed {
+			found = append(found, target{session: l.Ref.ID, ref: l.Ref, err: l.Err})
+		}
+		return found, nil
+	}
+	for _, arg := range args {
+		ref, err := b.resolve(ctx, arg)
+		if err != nil {
+			found = append(found, target{session: arg, err: err})
+			continue
+		}
+		found = append(found, target{session: ref.ID, ref: ref})
+	}
+	return found, ctx.Err()
+}
+
+// severalArgs are the sessions of a command that takes SESSION... or --all.
+func severalArgs(f *factory, args []string, all bool) ([]string, error) {
+	switch {
+	case all && len(args) > 0:
+		return nil, usagef("--all and SESSION exclude each other")
+	case all || len(args) > 0:
+		return args, nil
+	}
+	session, _, err := sessionArg(f, nil)
+	return []string{session}, err
+}
