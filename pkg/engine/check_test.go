@@ -224,6 +224,49 @@ func TestCheck(t *testing.T) {
 			func(s *sick) []string { return []string{"missing_entry " + operation(s)} },
 		},
 		{
+			"what the other phases name and reserve", func(s *sick) {
+				s.commit(op.Frames(s.id, s.pending.ResponseEntryID).Delete())
+				s.commit(store.InsertEntry(store.MessageEntry(strayID, s.prompt, message.NewUser("x", nil, 1))))
+				s.change(func(r *op.RunState) {
+					r.Phase = op.Tools{Batch: op.ToolBatch{AssistantEntryID: "gone1", Calls: []op.ToolCall{
+						{Status: op.CallCompleted, ResultEntryID: "gone2"}, {Status: op.CallPlanned, ResultEntryID: strayID},
+					}}}
+				})
+			},
+			func(s *sick) []string {
+				return []string{"reserved_taken entry " + strayID, "missing_entry " + operation(s), "missing_entry " + operation(s)}
+			},
+		},
+		{
+			"a poll whose source is gone", func(s *sick) {
+				s.commit(op.Frames(s.id, s.pending.ResponseEntryID).Delete())
+				s.change(func(r *op.RunState) {
+					r.Phase = op.DeferredPhase{Deferred: op.Deferred{Status: op.DeferredEffectPending, SourceEntryID: strayID, ResponseEntryID: s.prompt, UsageID: "u"}}
+				})
+			},
+			func(s *sick) []string {
+				return []string{"reserved_taken entry " + s.prompt, "missing_entry " + operation(s)}
+			},
+		},
+		{
+			"a compaction that resumes after nothing", func(s *sick) {
+				s.commit(op.Frames(s.id, s.pending.ResponseEntryID).Delete())
+				s.change(func(r *op.RunState) {
+					r.Phase = op.InRunCompaction{Structural: op.Structural{TaskID: "t"}, ResumeAfter: op.Checkpoint{Continuation: op.NeedAssistant(true), TriggerEntryID: strayID}}
+				})
+			},
+			func(s *sick) []string { return []string{"missing_entry " + operation(s)} },
+		},
+		{
+			"a failure by an answer that is gone", func(s *sick) {
+				s.commit(op.Frames(s.id, s.pending.ResponseEntryID).Delete())
+				s.change(func(r *op.RunState) {
+					r.Phase = op.FailureDrain{Provenance: op.Provenance{Kind: op.FromResponse, EntryID: strayID}}
+				})
+			},
+			func(s *sick) []string { return []string{"missing_entry " + operation(s)} },
+		},
+		{
 			"pending content of nobody", func(s *sick) { s.commit(store.Pending(strayID).Set(text)) },
 			func(*sick) []string { return []string{"unowned_pending pi.pending.entry/" + strayID} },
 		},

@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/drover-run/drover/pkg/engine"
@@ -82,6 +84,27 @@ func TestFrameAppendVersusSettlement(t *testing.T) {
 	})
 }
 
+// More frames than one page of a list are read to the last.
+func TestManyFrames(t *testing.T) {
+	w := enginetest.InMemory(t)
+	w.Quiet, *w.Pace = true, enginetest.Free
+	chunks := make([]string, store.MaxListPage+50)
+	for i := range chunks {
+		chunks[i] = string(rune('a' + i%26))
+	}
+	w.Model.Reply = enginetest.Sequence(enginetest.Reply{Chunks: chunks, Hang: true}, enginetest.Say("ok"))
+	w.Open()
+	id := w.Accept("hi")
+	go func() { _, _ = w.Lane.Drive(context.Background(), engine.DriveOptions{OperationID: id}) }()
+	<-w.Model.Hanging()
+	w.Reopen() // a close lets the frames that were appended become durable
+	w.Continue()
+	said, _ := w.End()
+	if got, want := said[1].Text, strings.Join(chunks, ""); got != want {
+		t.Errorf("%d characters were recovered, want %d", len(got), len(want))
+	}
+}
+
 // What a provider must not do, whatever it does: each of these ends in band, and
 // none of them becomes a frame that no drive could read (spec §4.8).
 func TestBrokenStreams(t *testing.T) {
@@ -93,23 +116,24 @@ func TestBrokenStreams(t *testing.T) {
 	}
 	good := `{"role":"assistant","content":[],"api":"echo","provider":"acme","model":"one","stopReason":"stop","timestamp":1}`
 	tests := []struct {
-		name   string
-		events []message.StreamEvent
-		want   string // the run's error, "" for none
+		name    string
+		events  []message.StreamEvent
+		want    string // the run's error, "" for none
+		updates int
 	}{
-		{"nothing", []message.StreamEvent{}, "the provider's stream ended early"},
-		{"no end", []message.StreamEvent{start, open, delta}, "the provider's stream ended early"},
-		{"no start", []message.StreamEvent{done(good)}, ""},
-		{"more after the end", []message.StreamEvent{start, done(good), open, delta}, ""},
-		{"a delta before the start", []message.StreamEvent{delta}, "the provider's stream ended early, where it contradicted itself: reduce frame 1: block 0 has not started"},
-		{"two starts", []message.StreamEvent{start, start}, "the provider's stream ended early, where it contradicted itself: reduce frame 2: a second start"},
-		{"an event of no type", []message.StreamEvent{start, {Type: "shrug"}}, `the provider's stream ended early, where it contradicted itself: reduce frame 2: unknown type "shrug"`},
-		{"an answer that is no answer", []message.StreamEvent{start, open, delta, done(`{"role":"user","content":"x"}`)}, "the provider's answer is no assistant message"},
-		{"an answer that is no message", []message.StreamEvent{start, done(`{"role":`)}, "the provider's answer is no assistant message"},
-		{"an answer without content", []message.StreamEvent{start, done(`{"role":"assistant","stopReason":"stop"}`)}, "the provider's answer is not valid: message field content is missing"},
-		{"usage that is none", []message.StreamEvent{start, done(`{"role":"assistant","content":[],"usage":7,"stopReason":"stop"}`)}, "the provider's answer is not valid: message field usage is not a usage object"},
-		{"an answer that has not ended", []message.StreamEvent{start, done(`{"role":"assistant","content":[],"stopReason":"pending"}`)}, "the provider's stream ended early: the answer is still pending"},
-		{"an abort", []message.StreamEvent{start, done(`{"role":"assistant","content":[],"stopReason":"aborted"}`)}, "the provider reported an abort that nobody asked for"},
+		{"nothing", []message.StreamEvent{}, "the provider's stream ended early", 0},
+		{"no end", []message.StreamEvent{start, open, delta}, "the provider's stream ended early", 2},
+		{"no start", []message.StreamEvent{done(good)}, "", 0},
+		{"more after the end", []message.StreamEvent{start, done(good), open, delta}, "", 0},
+		{"a delta before the start", []message.StreamEvent{delta}, "the provider's stream ended early, where it contradicted itself: reduce frame 1: block 0 has not started", 0},
+		{"two starts", []message.StreamEvent{start, start}, "the provider's stream ended early, where it contradicted itself: reduce frame 2: a second start", 0},
+		{"an event of no type", []message.StreamEvent{start, {Type: "shrug"}}, `the provider's stream ended early, where it contradicted itself: reduce frame 2: unknown type "shrug"`, 0},
+		{"an answer that is no answer", []message.StreamEvent{start, open, delta, done(`{"role":"user","content":"x"}`)}, "the provider's answer is no assistant message", 2},
+		{"an answer that is no message", []message.StreamEvent{start, done(`{"role":`)}, "the provider's answer is no assistant message", 0},
+		{"an answer without content", []message.StreamEvent{start, done(`{"role":"assistant","stopReason":"stop"}`)}, "the provider's answer is not valid: message field content is missing", 0},
+		{"usage that is none", []message.StreamEvent{start, done(`{"role":"assistant","content":[],"usage":7,"stopReason":"stop"}`)}, "the provider's answer is not valid: message field usage is not a usage object", 0},
+		{"an answer that has not ended", []message.StreamEvent{start, done(`{"role":"assistant","content":[],"stopReason":"pending"}`)}, "the provider's stream ended early: the answer is still pending", 0},
+		{"an abort", []message.StreamEvent{start, done(`{"role":"assistant","content":[],"stopReason":"aborted"}`)}, "the provider reported an abort that nobody asked for", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +143,16 @@ func TestBrokenStreams(t *testing.T) {
 			w.Options.Retry.MaxRetries = 0
 			w.Model.Reply = enginetest.Sequence(enginetest.Reply{Events: tt.events})
 			w.Open()
+			updates := 0
+			w.Harness.On(func(e op.Event) {
+				if e.Type == op.EventMessageUpdate {
+					updates++
+				}
+			})
 			d := w.Prompt("hi")
+			if updates != tt.updates {
+				t.Errorf("%d updates, want %d", updates, tt.updates)
+			}
 			got := ""
 			if d.Outcome.Error != nil {
 				got = d.Outcome.Error.Message

@@ -20,7 +20,7 @@ type Lane struct {
 
 	mu      sync.Mutex
 	active  *pass            // the drive pass of this process
-	pending string           // reserved id of the response whose request may be under way
+	pending string           // reserved id of the response that this process requests
 	draft   *message.Reducer // of the live stream
 	missing *op.Missing      // why the last pass waits for identities
 }
@@ -46,9 +46,6 @@ func (l *Lane) restore(ctx context.Context, q store.Queries) (op.Turn, error) {
 	_, configured, err := store.Get(ctx, q, store.LaneConfig(l.name))
 	if err == nil && !configured && (l.name != store.MainLane || t.State != nil) {
 		_, err = required(ctx, q, l.name, store.LaneConfig(l.name))
-	}
-	if run, ok := t.Run(); ok {
-		l.pending = op.PendingResponse(run)
 	}
 	return t, err
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,7 @@ func TestOnePassAtATime(t *testing.T) {
 		if n := len(w.Model.Requests()); n != 1 || over(second) {
 			t.Errorf("a second pass started: %d requests", n)
 		}
+		wantPoint(t, w, b.value.OperationID, op.PointStarting)
 		close(go_on)
 		one := <-first
 		<-telling
@@ -248,7 +250,7 @@ func TestResume(t *testing.T) {
 // the wait.
 func TestLongRetryWait(t *testing.T) {
 	bubble(t, func(t *testing.T, w *enginetest.World) {
-		w.Options.Retry.BaseDelayMs = op.MaxSafeInteger - 1
+		w.Options.Retry.BaseDelayMs = math.MaxInt64/1_000_000 + 1
 		w.Model.Reply = enginetest.Sequence(enginetest.Fail("overloaded"))
 		w.Open()
 		id := w.Accept("hi")

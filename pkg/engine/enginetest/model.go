@@ -102,6 +102,7 @@ func Sequence(replies ...Reply) func(int, effect.Request) Reply {
 type Models struct {
 	mu     sync.Mutex
 	models map[message.ModelRef]effect.Model
+	broken error
 }
 
 // Add registers a model under its own reference.
@@ -121,10 +122,20 @@ func (r *Models) Remove(ref message.ModelRef) {
 	delete(r.models, ref)
 }
 
+// Fail makes every look-up fail; nil mends it.
+func (r *Models) Fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = err
+}
+
 // Resolve finds a model.
 func (r *Models) Resolve(ref message.ModelRef) (effect.Model, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.broken != nil {
+		return nil, r.broken
+	}
 	m, ok := r.models[ref]
 	if !ok {
 		return nil, &effect.UnknownModel{Ref: ref}
