@@ -17,28 +17,38 @@ type Listed struct {
 	Header  Header    // the zero Header of a legacy session
 	ModTime time.Time // of its last change; zero for a store that is no file
 	Err     error     // why the header cannot be read or trusted
+	// Summary is what the catalog knows of the session as it is now, nil when that
+	// is nothing: Summarize reads it (D62).
+	Summary *Summary
 }
 
 // List returns every session of the repository in the byte order of their
-// paths, reading their headers only. One that is damaged or unreadable has Err
+// paths, reading their headers only, and those of the catalog not even that. One that is damaged or unreadable has Err
 // and is never left out; so has the second file of an id.
 func (r *Repo) List(ctx context.Context) ([]Listed, error) {
 	stores, err := r.stores(ctx)
 	if err != nil {
 		return nil, err
 	}
+	known := r.catalog().load()
 	listed := make([]Listed, len(stores))
-	for i, ref := range stores {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	each(len(stores), func(i int) {
+		if ctx.Err() == nil {
+			listed[i] = r.inspect(ctx, stores[i], known[filepath.Base(stores[i].Path)])
 		}
-		listed[i] = r.inspect(ctx, ref)
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	markDuplicates(listed)
 	return listed, nil
 }
 
-func (r *Repo) inspect(ctx context.Context, ref Ref) Listed {
+func (r *Repo) inspect(ctx context.Context, ref Ref, row *catalogRow) Listed {
+	if now, stable := stampOf(ref.Path); row != nil && stable && now == row.stamp {
+		ref.ID = row.header.ID
+		return Listed{Ref: ref, Header: row.header, ModTime: now.modTime(), Summary: row.summary}
+	}
 	l := Listed{Ref: ref, ModTime: modTime(ref.Path)}
 	h, err := r.Header(ctx, ref)
 	var legacy *Legacy

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -21,17 +22,22 @@ import (
 // spy is a driver that notes which stores are read and how deep.
 type spy struct {
 	store.Driver
+	mu              sync.Mutex // sessions are read on every core
 	headers, bodies []string
 	openErr         error
 }
 
 func (s *spy) Header(ctx context.Context, path string) (store.Header, error) {
+	s.mu.Lock()
 	s.headers = append(s.headers, filepath.Base(path))
+	s.mu.Unlock()
 	return s.Driver.Header(ctx, path)
 }
 
 func (s *spy) View(ctx context.Context, path string) (store.Reader, error) {
+	s.mu.Lock()
 	s.bodies = append(s.bodies, filepath.Base(path))
+	s.mu.Unlock()
 	return s.Driver.View(ctx, path)
 }
 

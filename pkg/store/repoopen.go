@@ -32,7 +32,7 @@ func (r *Repo) serve(ctx context.Context, ref Ref, ids IDSource, release func())
 	if err != nil {
 		return nil, err
 	}
-	return NewSession(b, SessionOptions{IDs: ids, OnClose: release}), nil
+	return NewSession(b, SessionOptions{IDs: ids, Closing: r.closing(ref), OnClose: release}), nil
 }
 
 // missing makes a file that is not there an ErrNotFound as well.

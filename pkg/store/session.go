@@ -12,6 +12,10 @@ import (
 type SessionOptions struct {
 	// IDs mints the session's ids; nil means UUIDv7s of the system clock.
 	IDs IDSource
+	// Closing reads the session for the last time, when nothing more can be
+	// committed; what it returns runs after the backend has been closed without
+	// an error. A faulted session is not read.
+	Closing func(Queries) (closed func())
 	// OnClose runs once after the backend has been closed.
 	OnClose func()
 }
@@ -22,6 +26,7 @@ type Session struct {
 	Queries
 	backend Backend
 	ids     IDSource
+	closing func(Queries) func()
 	onClose func()
 	commits Line
 
@@ -39,7 +44,7 @@ func NewSession(b Backend, o SessionOptions) *Session {
 	if o.IDs == nil {
 		o.IDs = NewIDs(SystemNow, nil)
 	}
-	return &Session{Queries: b, backend: b, ids: o.IDs, onClose: o.OnClose, lanes: make(map[string]*Line)}
+	return &Session{Queries: b, backend: b, ids: o.IDs, closing: o.Closing, onClose: o.OnClose, lanes: make(map[string]*Line)}
 }
 
 // IDs mints the session's ids (spec §1.2).
@@ -208,8 +213,14 @@ func (s *Session) Close() error {
 		<-d
 	}
 	<-s.commits.Seal(ErrClosed) // idle: only lane jobs commit
+	closed := func() {}
+	if s.closing != nil && s.Fault() == nil {
+		closed = s.closing(s.Queries)
+	}
 	if err := s.backend.Close(); err != nil {
 		s.err = fmt.Errorf("close session: %w", err)
+	} else {
+		closed()
 	}
 	if s.onClose != nil {
 		s.onClose()

@@ -1,0 +1,253 @@
+package store
+
+import (
+	"bytes"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/drover-run/drover/internal/fsx"
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/message"
+)
+
+// catalogName is the file of a repository that keeps what lists show. It may be
+// deleted at any time.
+const catalogName = ".drover-catalog"
+
+// stamp tells one content of a session's files from another (D62).
+type stamp struct{ main, log fileStamp }
+
+type fileStamp struct {
+	inode       uint64
+	size, mtime int64 // mtime in ns
+}
+
+// stampOf is false for what is no regular file: a link may lead elsewhere
+// tomorrow.
+func stampOf(path string) (stamp, bool) {
+	fi, err := os.Lstat(path)
+	if err != nil || !fi.Mode().IsRegular() {
+		return stamp{}, false
+	}
+	s := stamp{main: fileStampOf(fi)}
+	// An empty log is what a reader leaves; it is no change (D10).
+	if fi, err := os.Lstat(path + "-wal"); err == nil && fi.Size() > 0 {
+		s.log = fileStampOf(fi)
+	}
+	return s, true
+}
+
+func (s stamp) modTime() time.Time { return time.Unix(0, max(s.main.mtime, s.log.mtime)) }
+
+func fileStampOf(fi os.FileInfo) fileStamp {
+	s := fileStamp{size: fi.Size(), mtime: fi.ModTime().UnixNano()}
+	if sys, ok := fi.Sys().(*syscall.Stat_t); ok {
+		s.inode = sys.Ino
+	}
+	return s
+}
+
+// catalogRow is what the catalog knows of one file.
+type catalogRow struct {
+	file    string // without its folder once it is in the catalog
+	stamp   stamp
+	header  Header
+	summary *Summary
+}
+
+// catalog is a cache in the repository's folder: one line per summary, the last
+// of a file counts. Lines are appended whole and carry a checksum; what does not
+// fit is as good as absent. Nobody locks it: who appends while another replaces
+// it loses a line, and the session is read once more. That it cannot be written
+// is no error, for the same reason.
+type catalog struct{ dir string }
+
+func (r *Repo) catalog() catalog { return catalog{r.o.Dir} }
+
+func (c catalog) path() string { return filepath.Join(c.dir, catalogName) }
+
+// add appends rows; nil ones, and those of other folders, are left out.
+func (c catalog) add(rows []*catalogRow) {
+	var text []byte
+	for _, row := range rows {
+		if row == nil || c.dir == "" || filepath.Dir(row.file) != c.dir {
+			continue
+		}
+		line, err := row.appendLine(nil)
+		if err != nil {
+			continue
+		}
+		// A line that was torn before must not swallow this one.
+		text = append(append(text, '\n'), line...)
+	}
+	if len(text) == 0 {
+		return
+	}
+	f, err := os.OpenFile(c.path(), os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = f.Write(append(text, '\n'))
+	_ = f.Close()
+}
+
+// maxCatalog is the size of a catalog that is still read.
+const maxCatalog = 1 << 30
+
+// load returns the rows by file name. A catalog that is mostly outdated, or has
+// lines that are none, is written anew.
+func (c catalog) load() map[string]*catalogRow {
+	f, err := os.OpenFile(c.path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxCatalog {
+		return nil
+	}
+	text := make([]byte, fi.Size())
+	n, err := io.ReadFull(f, text)
+	if err != nil && n == 0 {
+		return nil
+	}
+	rows := make(map[string]*catalogRow)
+	lines, broken := 0, false
+	for line := range bytes.SplitSeq(text[:n], []byte{'\n'}) {
+		if len(line) == 0 {
+			continue
+		}
+		lines++
+		row, ok := parseCatalogLine(line)
+		if !ok {
+			broken = true
+			continue
+		}
+		rows[row.file] = row
+	}
+	if broken || lines > 2*len(rows)+64 {
+		c.replace(rows)
+	}
+	return rows
+}
+
+// replace writes the catalog anew, without the files that are gone. Power loss
+// may take it.
+func (c catalog) replace(rows map[string]*catalogRow) {
+	_ = fsx.Replace(fsx.OS{}, c.path(), fsx.ReplaceOptions{Existing: true, NoSync: true}, func(w io.Writer) error {
+		for name, row := range rows {
+			if _, err := os.Lstat(filepath.Join(c.dir, name)); err != nil {
+				continue
+			}
+			line, err := row.appendLine(nil)
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(append(line, '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const checksumLen = 8 // hexadecimal digits
+
+func (row *catalogRow) appendLine(dst []byte) ([]byte, error) {
+	body := append([]byte(nil), `{"file":`...)
+	body = rawjson.AppendQuote(body, filepath.Base(row.file))
+	body = append(body, `,"stamp":[`...)
+	for i, f := range []fileStamp{row.stamp.main, row.stamp.log} {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendUint(body, f.inode, 10)
+		body = rawjson.AppendInt(append(body, ','), f.size)
+		body = rawjson.AppendInt(append(body, ','), f.mtime)
+	}
+	body = append(body, `],"header":`...)
+	body, err := row.header.AppendJSON(body)
+	if err != nil {
+		return nil, err
+	}
+	body = append(body, `,"name":`...)
+	body = rawjson.AppendQuote(body, row.summary.Name)
+	body = append(body, `,"lanes":`...)
+	body = appendTexts(body, row.summary.Lanes)
+	body = append(body, `,"open":`...)
+	body = strconv.AppendBool(body, row.summary.Open)
+	body = appendIntField(body, "messages", row.summary.Stats.MessageCount)
+	body = append(body, `,"usage":`...)
+	if body, err = row.summary.Stats.Usage.AppendJSON(body); err != nil {
+		return nil, err
+	}
+	body = append(body, '}')
+	sum := strconv.FormatUint(uint64(crc32.ChecksumIEEE(body))|1<<32, 16)
+	return append(append(append(dst, sum[1:]...), ' '), body...), nil
+}
+
+func parseCatalogLine(line []byte) (*catalogRow, bool) {
+	if len(line) < checksumLen+1 || line[checksumLen] != ' ' {
+		return nil, false
+	}
+	body := line[checksumLen+1:]
+	sum, err := strconv.ParseUint(string(line[:checksumLen]), 16, 32)
+	if err != nil || uint32(sum) != crc32.ChecksumIEEE(body) {
+		return nil, false
+	}
+	row := &catalogRow{summary: &Summary{}}
+	ok := rawjson.MembersFunc(body, func(m rawjson.Member) bool {
+		err = row.field(m)
+		return err == nil
+	}) == nil && err == nil && row.file != ""
+	return row, ok
+}
+
+// field takes over one member of a line that this package wrote.
+func (row *catalogRow) field(m rawjson.Member) (err error) {
+	switch s := row.summary; string(m.Key) {
+	case `"file"`:
+		row.file, err = rawjson.Unquote(m.Value)
+	case `"stamp"`:
+		row.stamp, err = parseStamp(m.Value)
+	case `"header"`:
+		row.header, err = ParseHeader(m.Value)
+	case `"name"`:
+		s.Name, err = rawjson.Unquote(m.Value)
+	case `"lanes"`:
+		for raw := range rawjson.Elements(m.Value) {
+			var lane string
+			if lane, err = rawjson.Unquote(raw); err != nil {
+				break
+			}
+			s.Lanes = append(s.Lanes, lane)
+		}
+	case `"open"`:
+		s.Open = m.Value[0] == 't'
+	case `"messages"`:
+		s.Stats.MessageCount, _ = rawjson.ParseInt(m.Value)
+	case `"usage"`:
+		s.Stats.Usage, err = message.ParseUsage(m.Value)
+	}
+	return err
+}
+
+func parseStamp(raw []byte) (stamp, error) {
+	var n []int64
+	for element := range rawjson.Elements(raw) {
+		x, err := strconv.ParseUint(string(element), 10, 64)
+		if err != nil {
+			return stamp{}, err
+		}
+		n = append(n, int64(x))
+	}
+	if len(n) != 6 {
+		return stamp{}, strconv.ErrSyntax
+	}
+	return stamp{fileStamp{uint64(n[0]), n[1], n[2]}, fileStamp{uint64(n[3]), n[4], n[5]}}, nil
+}
