@@ -43,8 +43,8 @@ func (s source) Values(spans []memory.Span) ([]json.RawMessage, error) {
 			i++
 			continue
 		}
-		if scratch == nil {
-			scratch = make([]byte, window)
+		if int64(len(scratch)) < hi-lo {
+			scratch = make([]byte, hi-lo)
 		}
 		if err := s.read(scratch[:hi-lo], lo); err != nil {
 			return nil, err
