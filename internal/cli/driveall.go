@@ -78,7 +78,7 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Liste
 		fail(l.Err)
 		return
 	}
-	open, err := o.openOperations(ctx, l.Ref)
+	open, err := o.openOperations(ctx, l)
 	if err != nil {
 		fail(err)
 		return
@@ -110,11 +110,11 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Liste
 }
 
 // openOperations counts them without taking the lease.
-func (o *driveOptions) openOperations(ctx context.Context, ref store.Ref) (n int, err error) {
-	if ref.Legacy {
-		return 0, nil // read-only, so nothing can be open
+func (o *driveOptions) openOperations(ctx context.Context, l store.Listed) (n int, err error) {
+	if l.Ref.Legacy || l.Summary != nil && !l.Summary.Open {
+		return 0, nil // read-only, or known to be idle
 	}
-	r, err := o.repo.View(ctx, ref)
+	r, err := o.repo.View(ctx, l.Ref)
 	if err != nil {
 		return 0, err
 	}

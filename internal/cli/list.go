@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -45,7 +43,9 @@ func newListCmd(f *factory, runF func(context.Context, *listOptions) error) *cob
 		Long: `List the sessions of the repository, the newest change first.
 
 A session that cannot be read is listed as damaged, whatever the filters say
-about the others. With --fields of the header alone (` + strings.Join(headerFields(), ", ") + `)
+about the others. What is shown of a session is kept in the repository, in
+.drover-catalog, and read again once the session has changed; the file may be
+deleted at any time. With --fields of the header alone (` + strings.Join(headerFields(), ", ") + `)
 no more than the headers is read.` + exitHelp(exitOK, exitUsage, exitPartial, exitCorrupt, exitIO, exitVersion),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -157,8 +157,8 @@ func (o *listOptions) collect(ctx context.Context) ([]*sessionItem, error) {
 		return nil, err
 	}
 	var items []*sessionItem
-	for _, l := range listed {
-		if item := newSessionItem(l); o.filter.passHeader(item) {
+	for i := range listed {
+		if item := newSessionItem(&listed[i]); o.filter.passHeader(item) {
 			items = append(items, item)
 		}
 	}
@@ -189,17 +189,17 @@ func (o *listOptions) complete(ctx context.Context, items []*sessionItem) error 
 }
 
 func (o *listOptions) read(ctx context.Context, items []*sessionItem) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, item := range items {
-		g.Go(func() error {
-			return guarded(func() error {
-				item.read(ctx, o.repo)
-				return ctx.Err()
-			})
-		})
+	listed := make([]*store.Listed, len(items))
+	for i, item := range items {
+		listed[i] = item.listed
 	}
-	return g.Wait()
+	if err := o.repo.Summarize(ctx, listed); err != nil {
+		return err
+	}
+	return inOrder(len(items), func(i int) error {
+		items[i].read(ctx, o.repo)
+		return ctx.Err()
+	}, func(int) error { return nil })
 }
 
 // passHeader judges what a header tells. Nothing is known of a damaged session,

@@ -12,6 +12,7 @@ import (
 
 // sessionItem is one session of a list.
 type sessionItem struct {
+	listed    *store.Listed
 	ref       store.Ref
 	header    store.Header
 	updatedAt int64 // Unix ms
@@ -73,8 +74,8 @@ func fieldTitle(name string) string {
 	return name
 }
 
-func newSessionItem(l store.Listed) *sessionItem {
-	i := &sessionItem{ref: l.Ref, header: l.Header, err: l.Err, updatedAt: l.Header.CreatedAt}
+func newSessionItem(l *store.Listed) *sessionItem {
+	i := &sessionItem{listed: l, ref: l.Ref, header: l.Header, err: l.Err, updatedAt: l.Header.CreatedAt}
 	if !l.ModTime.IsZero() {
 		i.updatedAt = l.ModTime.UnixMilli()
 	}
@@ -84,44 +85,36 @@ func newSessionItem(l store.Listed) *sessionItem {
 	return i
 }
 
-// read looks into the session, once. What goes wrong makes it damaged.
+// read takes over the session's summary, once. One with an operation is looked
+// into: its status is not the session's alone. What goes wrong makes it damaged.
 func (i *sessionItem) read(ctx context.Context, repo *store.Repo) {
 	if i.wasRead || i.err != nil {
 		return
 	}
 	i.wasRead = true
-	if i.err = i.view(ctx, repo); i.err != nil {
+	if i.err = i.listed.Err; i.err == nil {
+		i.name, i.stats, i.status = i.listed.Summary.Name, i.listed.Summary.Stats, "idle"
+		if i.listed.Summary.Open {
+			i.err = i.inspect(ctx, repo)
+		}
+	}
+	if i.err != nil {
 		i.status = "damaged"
 	}
 }
 
-func (i *sessionItem) view(ctx context.Context, repo *store.Repo) error {
+func (i *sessionItem) inspect(ctx context.Context, repo *store.Repo) error {
 	r, err := repo.View(ctx, i.ref)
 	if err != nil {
 		return err
 	}
-	return firstOf(i.load(ctx, repo, r), r.Close())
-}
-
-func (i *sessionItem) load(ctx context.Context, repo *store.Repo, r store.Reader) error {
-	name, _, err := store.Get(ctx, r, store.SessionName())
-	if err != nil {
-		return err
-	}
-	i.name = name.Value
-	if i.stats, err = r.Stats(ctx); err != nil {
-		return err
-	}
 	lease, err := repo.Lease(ctx, i.ref)
 	if err != nil {
-		return err
+		return firstOf(err, r.Close())
 	}
 	reports, err := engine.Inspect(ctx, r, engine.InspectOptions{OwnerLive: ownerLive(lease)})
-	if err != nil {
-		return err
-	}
 	i.status = sessionStatus(reports)
-	return nil
+	return firstOf(err, r.Close())
 }
 
 // sessionStatus is the status of the lane that asks for the most attention.
