@@ -113,7 +113,7 @@ func writeTemp(fsys FS, target string, old fs.FileInfo, o ReplaceOptions, write 
 	if err := write(f); err != nil {
 		return "", err
 	}
-	if err := keepAttributes(f, old); err != nil {
+	if err := KeepAttributes(f, old); err != nil {
 		return "", fmt.Errorf("keep mode of %s: %w", target, err)
 	}
 	if !o.NoSync {
@@ -141,7 +141,9 @@ func createTemp(fsys FS, target string) (File, string, error) {
 	return nil, "", fmt.Errorf("no free temporary name beside %s", target)
 }
 
-func keepAttributes(f File, old fs.FileInfo) error {
+// KeepAttributes gives a file the mode of an old one and, where the caller may
+// set it, its owner; nil is no old one.
+func KeepAttributes(f File, old fs.FileInfo) error {
 	if old == nil {
 		return nil
 	}

@@ -13,11 +13,13 @@ import (
 // backend is an owned session.
 type backend struct {
 	reads
-	path string
-	id   identity
-	now  func() int64
+	path      string
+	now       func() int64
+	powerSafe bool
+	driver    Driver
 
 	// Only the holder of the near connection touches these.
+	id      identity // of the file that the path names
 	claim   claim
 	renewed time.Time // when the lease was last extended, by the monotonic clock
 	stats   store.Stats
@@ -53,7 +55,7 @@ func tryOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, 
 	if err != nil {
 		return nil, err
 	}
-	h, err := openHandle(path, dsnOwner)
+	h, err := connect(path, o.PowerSafe)
 	if err != nil {
 		return nil, err
 	}
@@ -65,21 +67,28 @@ func tryOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, 
 	return b, nil
 }
 
+// connect opens an owner's connection.
+func connect(path string, powerSafe bool) (*handle, error) {
+	h, err := openHandle(path, dsnOwner)
+	if err != nil || !powerSafe {
+		return h, err
+	}
+	if err := h.run("PRAGMA synchronous = FULL"); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
 func own(ctx context.Context, h *handle, id identity, o store.OpenOptions) (*backend, error) {
 	if _, err := h.session(); err != nil {
 		return nil, err
-	}
-	if o.PowerSafe {
-		if err := h.run("PRAGMA synchronous = FULL"); err != nil {
-			return nil, err
-		}
 	}
 	held, err := h.acquire(ctx, id, o)
 	if err != nil {
 		return nil, err
 	}
 	b := &backend{
-		path: h.path, id: id, now: o.Now, claim: held, renewed: time.Now(),
+		path: h.path, id: id, now: o.Now, powerSafe: o.PowerSafe, claim: held, renewed: time.Now(),
 		stop: make(chan struct{}), stopped: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if err := b.load(ctx, h); err != nil {
@@ -183,6 +192,12 @@ func (b *backend) tend(h *handle) {
 			b.renewed = renewed
 		}
 	}
+	b.note(err)
+}
+
+// note ends the writing of an owner that has lost its session.
+func (b *backend) note(err error) {
+	var lost *store.Lost
 	if errors.As(err, &lost) {
 		b.broken = lost
 	}
@@ -205,10 +220,7 @@ func (b *backend) Check(ctx context.Context) error {
 			err = &store.Lost{Path: b.path, Reason: "fenced"}
 		}
 	}
-	var lost *store.Lost
-	if errors.As(err, &lost) {
-		b.broken = lost
-	}
+	b.note(err)
 	return err
 }
 
@@ -232,6 +244,7 @@ func (b *backend) alone(ctx context.Context, f func(*handle) (*handle, error)) e
 		}
 	}
 	h, err = f(h)
+	b.note(err)
 	return err
 }
 

@@ -9,9 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	lib "modernc.org/sqlite/lib"
-
-	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -44,9 +41,6 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 		return err
 	}
 	err = fill(ctx, temp, snap)
-	if err == nil && !o.NoSync {
-		err = d.sync(temp)
-	}
 	if err == nil {
 		err = d.publish(ctx, temp, path, exists, o)
 	}
@@ -61,6 +55,11 @@ func (d Driver) publish(ctx context.Context, temp, path string, exists bool, o s
 	if exists {
 		return d.swap(ctx, temp, path)
 	}
+	if !o.NoSync {
+		if err := d.settle(temp, nil); err != nil {
+			return err
+		}
+	}
 	if err := d.fs().RenameNew(temp, path); errors.Is(err, fs.ErrExist) {
 		return store.ErrExists
 	} else if err != nil || o.NoSync {
@@ -72,47 +71,6 @@ func (d Driver) publish(ctx context.Context, temp, path string, exists bool, o s
 		err = errors.Join(err, removeFiles(d.fs(), path))
 	}
 	return err
-}
-
-// swap puts the new database in the place of an old one that nobody owns, as
-// its owner (D51).
-func (d Driver) swap(ctx context.Context, temp, path string) error {
-	b, err := openOwner(ctx, path, store.OpenOptions{Owner: store.OwnerInfo{Command: "replace"}})
-	var damaged *store.Corrupt
-	if errors.As(err, &damaged) {
-		// Nobody can own what cannot be read.
-		return d.exchange(temp, path)
-	}
-	if err != nil {
-		return err
-	}
-	err = b.lookup(ctx, func(h *handle) error {
-		if err := h.foldWAL(); err != nil {
-			return err
-		}
-		if holds, err := walHolds(path); err != nil || holds {
-			return errors.Join(err, &IOError{Code: lib.SQLITE_BUSY, Path: path, Err: errors.New("readers hold its WAL")})
-		}
-		return d.exchange(temp, path)
-	})
-	return errors.Join(err, b.Close())
-}
-
-// exchange removes what lies beside the old database before the new one takes
-// its name: an old WAL beside a new database would be replayed into it. A crash
-// in between leaves the old session complete.
-func (d Driver) exchange(temp, path string) error {
-	if err := removeSides(d.fs(), path); err != nil {
-		return err
-	}
-	dir := filepath.Dir(path)
-	if err := d.fs().SyncDir(dir); err != nil {
-		return err
-	}
-	if err := d.fs().Rename(temp, path); err != nil {
-		return err
-	}
-	return d.fs().SyncDir(dir)
 }
 
 // place finds where the new database goes and whether one is there. A symbolic
@@ -141,45 +99,6 @@ func noForeignWAL(path string) error {
 	return err
 }
 
-// createTemp makes an empty private file beside path; SQLite takes its mode
-// over.
-func createTemp(path string) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix(path)+"*")
-	if err != nil {
-		return "", err
-	}
-	return f.Name(), f.Close()
-}
-
-// tempPrefix begins the names of temporary files; fsx.IsTemp knows them.
-func tempPrefix(path string) string { return "." + filepath.Base(path) + ".tmp-" }
-
-// sync makes the content of a closed database survive power loss.
-func (d Driver) sync(path string) error {
-	f, err := d.fs().OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// removeFiles removes a database and what lies beside it. The database goes
-// last: until then its WAL belongs to it.
-func removeFiles(fsys fsx.FS, path string) error {
-	return errors.Join(removeSides(fsys, path), remove(fsys, path))
-}
-
-func removeSides(fsys fsx.FS, path string) error {
-	return errors.Join(remove(fsys, walPath(path)), remove(fsys, shmPath(path)))
-}
-
-func remove(fsys fsx.FS, name string) error {
-	if err := fsys.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // fill writes a snapshot into an empty file and leaves it closed, in WAL mode,
 // with nothing beside it.
 func fill(ctx context.Context, path string, snap *store.Snapshot) error {
@@ -187,19 +106,7 @@ func fill(ctx context.Context, path string, snap *store.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	err = h.write(func() error { return h.fill(ctx, snap) })
-	if err == nil {
-		err = h.useWAL()
-	}
-	if err := errors.Join(err, h.close()); err != nil {
-		return err
-	}
-	for _, side := range []string{walPath(path), shmPath(path)} {
-		if _, err := os.Lstat(side); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(fmt.Errorf("%s is left", side), err)
-		}
-	}
-	return nil
+	return h.finish(h.write(func() error { return h.fill(ctx, snap) }))
 }
 
 func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {

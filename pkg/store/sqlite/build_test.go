@@ -139,8 +139,12 @@ func TestReplaceUnderOwnership(t *testing.T) {
 			t.Fatal(err)
 		}
 		is(t, path, "new")
-		if got := readMarks(t, open(t, path, store.OpenOptions{})); len(got) > 0 {
+		b := open(t, path, store.OpenOptions{})
+		if got := readMarks(t, b); len(got) > 0 {
 			t.Errorf("the new session holds %v of the old one", got)
+		}
+		if b.claim.fence != 3 { // after the killed owner's and the replacing one's
+			t.Errorf("fence %d, want 3: it rises with every owner", b.claim.fence)
 		}
 	})
 	t.Run("readers hold its WAL", func(t *testing.T) {

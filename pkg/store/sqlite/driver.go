@@ -30,11 +30,12 @@ func (Driver) Name() string { return "sqlite" }
 func (Driver) Ext() string { return ".db" }
 
 // Open takes ownership of the session at path (spec §1.7).
-func (Driver) Open(ctx context.Context, path string, o store.OpenOptions) (store.Backend, error) {
+func (d Driver) Open(ctx context.Context, path string, o store.OpenOptions) (store.Backend, error) {
 	b, err := openOwner(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
+	b.driver = d
 	return b, nil
 }
 

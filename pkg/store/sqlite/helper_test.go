@@ -24,6 +24,7 @@ var children = map[string]func(args []string) error{
 	"hold":    childHold,
 	"refused": childRefused,
 	"append":  childAppend,
+	"compact": childCompact,
 	"view":    childView,
 }
 

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"errors"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -111,13 +113,17 @@ func (h *handle) acquire(ctx context.Context, id identity, o store.OpenOptions) 
 		stale := time.Since(since) >= max(ttl, cur.ttl)
 		if cur.owner == "" || stale || cur.process.Gone() {
 			next := newClaim(cur, ttl, o)
-			if won, err := h.succeed(cur, next); err != nil {
-				return claim{}, err
-			} else if won {
+			won, err := h.succeed(cur, next)
+			switch {
+			case err == nil && won:
 				// The path may have been given to another file meanwhile.
 				return next, id.present(h.path)
+			case err == nil:
+				continue
+			case !errors.Is(err, syscall.EBUSY):
+				return claim{}, err
 			}
-			continue
+			// The owner keeps the write lock while it replaces the file.
 		}
 		left := wait - time.Since(began)
 		if left <= 0 {

@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+const (
+	sqlVacuumInto = `VACUUM INTO ?1`
+	sqlPages      = `SELECT f.freelist_count, p.page_count, s.page_size
+	FROM pragma_freelist_count f, pragma_page_count p, pragma_page_size s`
+	sqlRecords = `SELECT (SELECT count(*) FROM entries) + (SELECT count(*) FROM usage_ledger)
+	+ (SELECT count(*) FROM scalar_values) + (SELECT count(*) FROM list_values)`
+)
+
+// errNotSmaller is a copy that is dropped (D17).
+var errNotSmaller = errors.New("the copy would not be smaller")
+
+// Compact folds the WAL into the database and puts a copy without free pages in
+// its place (spec §1.7, D51). Dead are free pages and the WAL. Where the copy is
+// dropped, the WAL has been folded all the same.
+func (b *backend) Compact(ctx context.Context, o store.CompactOptions) (store.Compaction, error) {
+	var c store.Compaction
+	err := b.alone(ctx, func(h *handle) (_ *handle, err error) {
+		if b.broken != nil {
+			return h, b.broken
+		}
+		c, h, err = b.compact(h, o)
+		return h, err
+	})
+	if err != nil {
+		return store.Compaction{}, fmt.Errorf("compact %s: %w", b.path, err)
+	}
+	return c, nil
+}
+
+func (b *backend) compact(h *handle, o store.CompactOptions) (store.Compaction, *handle, error) {
+	var c store.Compaction
+	before, err := h.extent()
+	if err != nil {
+		return c, h, err
+	}
+	c.BytesBefore, c.RecordsBefore = before.bytes(), before.records
+	c.BytesAfter, c.RecordsAfter = c.BytesBefore, c.RecordsBefore
+	if before.dead() < o.MinDead {
+		return c, h, nil
+	}
+	temp, err := createTemp(b.path)
+	if err != nil {
+		return c, h, err
+	}
+	vacuum := func() error {
+		after, err := vacuumInto(b.path, temp)
+		if err != nil {
+			return err
+		}
+		if after.records != before.records {
+			return corrupt(temp, "the copy has %d records, the session %d", after.records, before.records)
+		}
+		if after.pages >= before.pages {
+			c.BytesAfter = before.pages
+			return errNotSmaller
+		}
+		c.BytesAfter, c.Changed = after.pages, true
+		return nil
+	}
+	if o.DryRun {
+		err = vacuum()
+	} else {
+		h, err = b.replace(h, temp, vacuum)
+	}
+	if errors.Is(err, errNotSmaller) {
+		err = nil
+	}
+	return c, h, errors.Join(err, removeFiles(b.driver.fs(), temp))
+}
+
+// vacuumInto copies a session through a reader of its own, because the owner has
+// a transaction open, and measures the copy.
+func vacuumInto(path, temp string) (extent, error) {
+	r, err := openHandle(path, dsnReader)
+	if err != nil {
+		return extent{}, err
+	}
+	_, err = r.exec(sqlVacuumInto, temp)
+	if err := errors.Join(err, r.close()); err != nil {
+		return extent{}, err
+	}
+	h, err := openHandle(temp, dsnReader)
+	if err != nil {
+		return extent{}, err
+	}
+	e, err := h.extent()
+	return e, errors.Join(err, h.close())
+}
+
+// extent is how much a session takes up.
+type extent struct {
+	file, wal int64 // bytes on disk
+	pages     int64 // bytes of the database once the WAL is folded into it
+	free      int64 // of those, free
+	records   int64
+}
+
+func (e extent) bytes() int64 { return e.file + e.wal }
+
+// dead is the part of the files that holds nothing of the session.
+func (e extent) dead() float64 { return float64(e.free+e.wal) / float64(e.bytes()) }
+
+func (h *handle) extent() (extent, error) {
+	var e extent
+	var size int64
+	if _, err := h.row(sqlPages, nil, &e.free, &e.pages, &size); err != nil {
+		return e, err
+	}
+	e.free, e.pages = e.free*size, e.pages*size
+	if _, err := h.row(sqlRecords, nil, &e.records); err != nil {
+		return e, err
+	}
+	info, err := os.Stat(h.path)
+	if err != nil {
+		return e, err
+	}
+	e.file = info.Size()
+	if info, err = os.Stat(walPath(h.path)); err == nil {
+		e.wal = info.Size()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return e, err
+	}
+	return e, nil
+}

@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/drover-run/drover/internal/fsx"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// killer is a file system that ends its process before one of its calls.
+type killer struct {
+	fsx.OS
+	left *atomic.Int64
+}
+
+func (k killer) count() {
+	if k.left.Add(-1) < 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+func (k killer) OpenFile(name string, flag int, perm fs.FileMode) (fsx.File, error) {
+	k.count()
+	return k.OS.OpenFile(name, flag, perm)
+}
+
+func (k killer) Rename(oldName, newName string) error {
+	k.count()
+	return k.OS.Rename(oldName, newName)
+}
+
+func (k killer) Remove(name string) error {
+	k.count()
+	return k.OS.Remove(name)
+}
+
+func (k killer) SyncDir(name string) error {
+	k.count()
+	return k.OS.SyncDir(name)
+}
+
+// childCompact compacts a session with a file system that ends it before the
+// n-th call.
+func childCompact(args []string) error {
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	k := killer{left: &atomic.Int64{}}
+	k.left.Store(n)
+	b, err := Driver{system: k}.Open(ctx, args[0], store.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	if _, err := b.Commit(ctx, store.Tx{marks.Append("3")}); err != nil {
+		return err
+	}
+	if _, err := b.(store.Compacter).Compact(ctx, store.CompactOptions{}); err != nil {
+		return err
+	}
+	fmt.Println("compacted")
+	return b.Close()
+}
+
+// TestKilledCompactor: whichever step kill -9 comes before, the session is
+// complete, and the next owner has it at once.
+func TestKilledCompactor(t *testing.T) {
+	for n := 0; ; n++ {
+		path := wasted(t)
+		c := startChild(t, "compact", path, strconv.Itoa(n))
+		line, _ := c.out.ReadString('\n')
+		_ = c.cmd.Wait()
+		if c.err.Len() > 0 {
+			t.Fatalf("child %d: %s", n, c.err)
+		}
+		r, err := openReader(path)
+		if err != nil {
+			t.Fatalf("killed before call %d: %v", n, err)
+		}
+		want := []string{"1", "2", "3"}
+		if got := readMarks(t, r); !slices.Equal(got, want) {
+			t.Errorf("killed before call %d: a reader sees %v, want %v", n, got, want)
+		}
+		mustClose(t, r)
+		b := open(t, path, store.OpenOptions{})
+		if b.claim.fence != 4 && line == "" {
+			t.Errorf("killed before call %d: fence %d, want 4", n, b.claim.fence)
+		}
+		commit(t, b, marks.Append("4"), userEntry("d2", "d"))
+		if got := readMarks(t, b); !slices.Equal(got, append(want, "4")) {
+			t.Errorf("killed before call %d: the next owner sees %v", n, got)
+		}
+		mustClose(t, b)
+		for _, p := range problemsOf(t, path) {
+			if p.Code != "leftover" {
+				t.Errorf("killed before call %d: %+v", n, p)
+			}
+		}
+		if line == "compacted\n" {
+			if n < 6 {
+				t.Errorf("only %d calls were made", n)
+			}
+			return
+		}
+	}
+}
+
+// TestContenderBesideACompaction: whoever would take over from an owner that
+// holds the write lock waits, and is refused in the end.
+func TestContenderBesideACompaction(t *testing.T) {
+	path := newSession(t)
+	setClaim(t, path, claim{owner: "dead", fence: 7, process: deadProcess(t)})
+	h, err := openHandle(path, dsnOwner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	err = h.write(func() error {
+		var held *store.Held
+		if _, err := openOwner(ctx, path, store.OpenOptions{}); !errors.As(err, &held) || held.Lease.Fence != 7 {
+			t.Errorf("open: got %v, want *Held", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := open(t, path, store.OpenOptions{}); b.claim.fence != 8 {
+		t.Errorf("fence %d, want 8", b.claim.fence)
+	}
+}
