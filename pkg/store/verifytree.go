@@ -68,12 +68,40 @@ func (v *verifier) entry(e *Entry) {
 	if (e.Type == TypeCustom) != (e.CustomType != "") {
 		v.fail("custom_type", where, "a %s entry has custom type %q", e.Type, e.CustomType)
 	}
-	if err := validObject(e.Payload); err != nil {
+	v.utf8(e.Payload, where)
+	g, sound := glance{}, false
+	if e.Type == TypeMessage {
+		g, sound = glanceAt(e.Payload)
+	}
+	if sound {
+		calls = v.follow(&g, where, calls)
+	} else if err := validObject(e.Payload); err != nil {
 		v.fail("invalid_payload", where, "%v", err)
 	} else {
 		calls = v.payload(e, where, calls)
 	}
 	v.take(e.ID, where, known{IDEntry, calls})
+}
+
+// utf8 wants text that every reader reads alike. A surrogate without a partner is
+// an escape, and legal.
+func (v *verifier) utf8(raw []byte, where string) {
+	if i := rawjson.ValidUTF8(raw); i >= 0 {
+		v.fail("invalid_utf8", where, "byte %d of the payload is not UTF-8", i)
+	}
+}
+
+// follow keeps track of tool calls and their results for a message that is known
+// to be sound.
+func (v *verifier) follow(g *glance, where string, calls *callChain) *callChain {
+	switch {
+	case len(g.calls) > 0:
+		return &callChain{made: g.calls}
+	case string(g.role) == `"toolResult"`:
+		id, _ := rawjson.Unquote(g.callID) // it is a string
+		return v.result(id, where, calls)
+	}
+	return calls
 }
 
 func validObject(raw []byte) error {
@@ -124,7 +152,11 @@ func (v *verifier) message(m message.Message, where string, calls *callChain) *c
 			return calls
 		case rawStopReason(m) == string(message.StopPending):
 			v.fail("pending_assistant", where, "assistant message is still pending")
-		case !errors.As(err, &field) || field.Field == "" || field.Field == "role":
+		case !errors.As(err, &field) || field.Field == "":
+			v.fail("invalid_message", where, "%v", err)
+		case field.Field == "role" && roleIsText(m):
+			v.warn("unknown_role", where, "%v", err)
+		case field.Field == "role":
 			v.fail("invalid_message", where, "%v", err)
 		default:
 			v.warn("message_shape", where, "%v", err)
@@ -136,9 +168,16 @@ func (v *verifier) message(m message.Message, where string, calls *callChain) *c
 			return &callChain{made: made}
 		}
 	case message.RoleToolResult:
-		return v.result(m, where, calls)
+		id, _ := rawjson.GetString(m, "toolCallId")
+		return v.result(id, where, calls)
 	}
 	return calls
+}
+
+// roleIsText tells a role that a later version may know from none.
+func roleIsText(m message.Message) bool {
+	role, ok := rawjson.GetString(m, "role")
+	return ok && role != ""
 }
 
 func rawStopReason(m message.Message) string {
@@ -158,8 +197,7 @@ func callsOf(m message.Message) []string {
 
 // result checks that a tool result answers a call on its own branch, and is the
 // only one that does (spec §3.8).
-func (v *verifier) result(m message.Message, where string, calls *callChain) *callChain {
-	id, _ := rawjson.GetString(m, "toolCallId")
+func (v *verifier) result(id, where string, calls *callChain) *callChain {
 	var made []string
 	second := false
 	for c := calls; c != nil; c = c.up {
@@ -178,6 +216,8 @@ func (v *verifier) result(m message.Message, where string, calls *callChain) *ca
 
 func (v *verifier) usage(u *UsageRow) {
 	where := "usage " + u.ID
+	v.utf8(u.Usage, where)
+	v.utf8(u.Details, where)
 	if err := validObject(u.Usage); err != nil {
 		v.fail("invalid_usage", where, "usage %v", err)
 	} else if _, err := message.ParseUsage(u.Usage); err != nil {

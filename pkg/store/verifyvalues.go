@@ -29,6 +29,7 @@ func (v *verifier) addressed(r *Record) {
 	if err := r.Address.Check(); err != nil {
 		v.fail("invalid_address", where, "%v", err)
 	}
+	v.utf8(r.Value, where)
 	if err := rawjson.Valid(r.Value); err != nil {
 		v.fail("bad_value", where, "not JSON: %v", err)
 		return
