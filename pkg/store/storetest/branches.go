@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -137,19 +138,19 @@ func structureWithoutPayload(t *testing.T, f *fixture) {
 
 func deepBranch(t *testing.T, f *fixture) {
 	const depth = 20_000
-	b := f.empty(t)
-	want := make([]string, 0, depth)
+	want := make([]string, depth)
+	records := make([]store.Record, depth) // 20,000 inserts one by one take long
 	parent := ""
-	for len(want) < depth {
-		tx := make(store.Tx, 0, 1000)
-		for range 1000 {
-			id := entryID(len(want))
-			tx = append(tx, userEntry(id, parent, "x"))
-			want = append(want, id)
-			parent = id
-		}
-		commit(t, b, tx...)
+	for i := range records {
+		want[i] = entryID(i)
+		e := store.MessageEntry(want[i], parent, message.Message(userJSON("x")))
+		records[i] = store.Record{Kind: store.KindEntry, Seq: int64(i + 1), Entry: &store.Entry{
+			Structure: store.Structure{ID: e.ID, ParentID: e.ParentID, Seq: int64(i + 1), Timestamp: start, Type: e.Type}, Payload: e.Payload,
+		}}
+		parent = want[i]
 	}
+	f.build(t, "s1", store.NewSnapshot(header("s1"), records))
+	b := f.open(t, "s1")
 	for range 2 {
 		same(t, "oldest first", branchIDs(t, b, store.BranchQuery{Start: parent, OldestFirst: true}), want)
 		same(t, "tail", branchIDs(t, b, store.BranchQuery{Start: parent, Limit: 2}), []string{want[depth-1], want[depth-2]})
