@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/message"
 )
@@ -16,13 +14,42 @@ import (
 type idKey [16]byte
 
 func keyOf(id string) idKey {
-	if len(id) == 36 {
-		if u, err := uuid.Parse(id); err == nil && u.String() == id {
-			return idKey(u)
-		}
+	if k, ok := uuidKey(id); ok {
+		return k
 	}
 	sum := sha256.Sum256([]byte(id))
 	return idKey(sum[:16])
+}
+
+// uuidKey reads a UUID in the one spelling that ids have; another spelling is
+// another id.
+func uuidKey(id string) (k idKey, ok bool) {
+	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
+		return k, false
+	}
+	i := 0
+	for n := range k {
+		if n == 4 || n == 6 || n == 8 || n == 10 {
+			i++ // the hyphen
+		}
+		high, low := hexDigit(id[i]), hexDigit(id[i+1])
+		if high|low > 15 {
+			return k, false
+		}
+		k[n] = high<<4 | low
+		i += 2
+	}
+	return k, true
+}
+
+func hexDigit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 0xff
 }
 
 // known is what the pass remembers of an id.
