@@ -33,6 +33,9 @@ type ReplaceOptions struct {
 	// file makes Replace fail with an error that wraps fs.ErrExist, even one
 	// that appears while the new content is being written.
 	Existing bool
+	// Ready, if set, is called with the name of the complete new file right
+	// before that takes the old one's place; its error leaves the old one there.
+	Ready func(temp string) error
 	// NoSync leaves out every fsync: for measurements only.
 	NoSync bool
 }
@@ -53,7 +56,13 @@ func Replace(fsys FS, path string, o ReplaceOptions, write func(io.Writer) error
 	if err != nil {
 		return err
 	}
-	if err := publish(fsys, temp, target, o); err != nil {
+	if o.Ready != nil {
+		err = o.Ready(temp)
+	}
+	if err == nil {
+		err = publish(fsys, temp, target, o)
+	}
+	if err != nil {
 		return errors.Join(err, removeIfThere(fsys, temp))
 	}
 	if o.NoSync {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// inlineValue is the size up to which a value that was set here stays in
-	// memory; the engine reads small ones again and again.
+	// memory.
 	inlineValue = 4 << 10
 	// keptBuffer is the size up to which the encoding buffer is kept.
 	keptBuffer = 1 << 20
@@ -23,6 +23,7 @@ const (
 // backend is an owned, open session file.
 type backend struct {
 	*memory.State
+	fs        fsx.FS
 	path      string
 	file      fsx.File
 	lock      *fsx.Lock
@@ -38,8 +39,11 @@ type backend struct {
 	end    int64 // where the file ends, as this owner left it
 	bare   bool  // the last line still needs its newline
 	broken error // why nothing more is accepted
+	tally  tally
+	idle   int64 // the size below which no compaction starts by itself
 	buf    []byte
 	places []memory.Place
+	sizes  []int64
 }
 
 // enter waits for the turn of its caller, who gives it back with leave.
@@ -68,7 +72,11 @@ func (b *backend) Commit(ctx context.Context, tx store.Tx) (store.CommitResult, 
 		return store.CommitResult{}, err
 	}
 	defer b.leave()
-	return b.commit(tx)
+	res, err := b.commit(tx)
+	if err == nil && deletes(tx) {
+		b.tidy(ctx)
+	}
+	return res, err
 }
 
 func (b *backend) commit(tx store.Tx) (store.CommitResult, error) {
@@ -83,6 +91,9 @@ func (b *backend) commit(tx store.Tx) (store.CommitResult, error) {
 		if err := b.append(records); err != nil {
 			b.broken = err
 			return store.CommitResult{}, err
+		}
+		for i := range records {
+			b.tally.add(&records[i], b.sizes[i])
 		}
 	}
 	res.Stats = b.Apply(records, b.places, res.Timestamp)
@@ -125,17 +136,12 @@ func (b *backend) encode(records []store.Record) {
 	}
 	if cap(b.places) < len(records) {
 		b.places = make([]memory.Place, len(records))
+		b.sizes = make([]int64, len(records))
 	}
-	b.places = b.places[:len(records)]
-	b.buf = appendLine(b.buf, records, b.places)
-	for i := range b.places {
-		p := &b.places[i]
-		if records[i].Kind == store.KindValue && p.Payload.Len <= inlineValue {
-			*p = memory.Place{}
-			continue
-		}
-		p.Payload.Off += b.size
-		p.Details.Off += b.size
+	b.places, b.sizes = b.places[:len(records)], b.sizes[:len(records)]
+	b.buf = appendLine(b.buf, records, b.places, b.sizes)
+	for i, p := range b.places {
+		b.places[i] = held(&records[i], moved(p, b.size))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/store/memory"
 )
 
 // chunk is how much of a new file is encoded before it is written.
@@ -22,7 +23,10 @@ func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o 
 	err := os.MkdirAll(filepath.Dir(path), fsx.DirMode)
 	if err == nil {
 		opts := fsx.ReplaceOptions{Existing: o.Replace, NoSync: o.NoSync}
-		err = fsx.Replace(d.fs(), path, opts, func(w io.Writer) error { return writeSnapshot(ctx, w, snap) })
+		err = fsx.Replace(d.fs(), path, opts, func(w io.Writer) error {
+			_, err := writeSnapshot(ctx, w, snap, func(*store.Record, memory.Place, int64) error { return nil })
+			return err
+		})
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = store.ErrExists
@@ -33,36 +37,45 @@ func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o 
 	return nil
 }
 
-func writeSnapshot(ctx context.Context, w io.Writer, snap *store.Snapshot) error {
+// writeSnapshot writes header and records and returns how many bytes that are.
+// Each record goes to each as well, with where its payloads lie in the file and
+// the length of its line.
+func writeSnapshot(ctx context.Context, w io.Writer, snap *store.Snapshot, each func(*store.Record, memory.Place, int64) error) (written int64, err error) {
 	h := snap.Header
 	h.NextSeq = snap.NextSeq
 	buf, err := h.AppendJSON(make([]byte, 0, chunk))
 	if err != nil {
-		return fmt.Errorf("encode header: %w", err)
+		return 0, fmt.Errorf("encode header: %w", err)
 	}
 	buf = append(buf, '\n')
 	last := int64(0)
 	for r, err := range snap.Records {
 		if err != nil {
-			return err
+			return written, err
 		}
 		if r.Seq <= last {
-			return fmt.Errorf("record with sequence number %d follows %d", r.Seq, last)
+			return written, fmt.Errorf("record with sequence number %d follows %d", r.Seq, last)
 		}
 		last = r.Seq
-		buf, _ = appendRecord(buf, &r)
+		start := len(buf)
+		var at memory.Place
+		buf, at = appendRecord(buf, &r)
 		buf = append(buf, '\n')
+		if err := each(&r, moved(at, written), int64(len(buf)-start)); err != nil {
+			return written, err
+		}
 		if len(buf) < chunk {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+			return written, context.Cause(ctx)
 		}
 		if _, err := w.Write(buf); err != nil {
-			return err
+			return written, err
 		}
+		written += int64(len(buf))
 		buf = buf[:0]
 	}
 	_, err = w.Write(buf)
-	return err
+	return written + int64(len(buf)), err
 }

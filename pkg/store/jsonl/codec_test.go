@@ -111,7 +111,7 @@ func TestCodecRoundTrip(t *testing.T) {
 			}
 			want = append(want, r)
 		}
-		line := appendLine(nil, want, make([]memory.Place, len(want)))
+		line := appendLine(nil, want, make([]memory.Place, len(want)), make([]int64, len(want)))
 		if bytes.Count(line, []byte("\n")) != 1 || !json.Valid(line) {
 			t.Fatalf("not one JSON line: %q", line)
 		}
@@ -185,7 +185,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		// What was decoded is written in a form that decodes to the same.
-		again := appendLine(nil, first, make([]memory.Place, len(first)))
+		again := appendLine(nil, first, make([]memory.Place, len(first)), make([]int64, len(first)))
 		second, err := replayed(again)
 		if err != nil {
 			t.Fatalf("decode %q of %q: %v", again, line, err)
@@ -229,7 +229,7 @@ func TestEncodedLines(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := appendLine(nil, tt.records, make([]memory.Place, len(tt.records)))
+			got := appendLine(nil, tt.records, make([]memory.Place, len(tt.records)), make([]int64, len(tt.records)))
 			if diff := cmp.Diff(tt.want+"\n", string(got)); diff != "" {
 				t.Error(diff)
 			}

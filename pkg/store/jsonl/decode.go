@@ -27,6 +27,7 @@ func faultf(at int, format string, args ...any) *fault {
 // slow path, with the same result.
 type decoder struct {
 	state *memory.State
+	tally tally
 	ids   arena
 	names map[string]string // recurring strings
 
@@ -37,7 +38,7 @@ type decoder struct {
 }
 
 func newDecoder(s *memory.State) *decoder {
-	return &decoder{state: s, names: make(map[string]string)}
+	return &decoder{state: s, tally: newTally(), names: make(map[string]string)}
 }
 
 // line replays the commit that one line holds. base is the line's offset in the
@@ -94,11 +95,10 @@ func (d *decoder) replay(line []byte, i int, base int64) (int, *fault) {
 	if bad != nil {
 		return i, bad
 	}
-	d.place.Payload.Off += base
-	d.place.Details.Off += base
-	if err := d.state.Replay(&d.record, d.place); err != nil {
+	if err := d.state.Replay(&d.record, moved(d.place, base)); err != nil {
 		return i, &fault{i, err.Error()}
 	}
+	d.tally.add(&d.record, int64(end-i+len("\n")))
 	return end, nil
 }
 

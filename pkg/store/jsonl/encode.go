@@ -9,18 +9,24 @@ import (
 )
 
 // appendLine appends the records of one transaction as a physical line and sets
-// places, which is parallel to them, to where their payloads lie in dst.
-func appendLine(dst []byte, records []store.Record, places []memory.Place) []byte {
+// places, which is parallel to them, to where their payloads lie in dst, and
+// sizes to how long a line of its own each record would be.
+func appendLine(dst []byte, records []store.Record, places []memory.Place, sizes []int64) []byte {
 	if len(records) == 1 {
+		start := len(dst)
 		dst, places[0] = appendRecord(dst, &records[0])
-		return append(dst, '\n')
+		dst = append(dst, '\n')
+		sizes[0] = int64(len(dst) - start)
+		return dst
 	}
 	for i := range records {
 		sep := byte(',')
 		if i == 0 {
 			sep = '['
 		}
+		start := len(dst) // the separator stands for the newline
 		dst, places[i] = appendRecord(append(dst, sep), &records[i])
+		sizes[i] = int64(len(dst) - start)
 	}
 	return append(dst, ']', '\n')
 }
@@ -110,4 +116,20 @@ func appendRaw(dst []byte, raw json.RawMessage) ([]byte, memory.Span) {
 
 func spanOf(start, end int) memory.Span {
 	return memory.Span{Off: int64(start), Len: int64(end - start)}
+}
+
+// moved is a place whose offsets were counted from base.
+func moved(p memory.Place, base int64) memory.Place {
+	p.Payload.Off += base
+	p.Details.Off += base
+	return p
+}
+
+// held is where a State that lives on keeps the payload of a record that lies at
+// p in the file: the engine reads small values again and again.
+func held(r *store.Record, p memory.Place) memory.Place {
+	if r.Kind == store.KindValue && p.Payload.Len <= inlineValue {
+		return memory.Place{}
+	}
+	return p
 }

@@ -71,7 +71,7 @@ func (d Driver) Open(ctx context.Context, path string, o store.OpenOptions) (sto
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.open(real, lock, o)
+	b, err := d.open(ctx, real, lock, o)
 	if err != nil {
 		release := lock.Unlock
 		if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func (d Driver) Open(ctx context.Context, path string, o store.OpenOptions) (sto
 }
 
 // open loads the file whose lock is held.
-func (d Driver) open(path string, lock *fsx.Lock, o store.OpenOptions) (*backend, error) {
+func (d Driver) open(ctx context.Context, path string, lock *fsx.Lock, o store.OpenOptions) (*backend, error) {
 	now := o.Now
 	if now == nil {
 		now = store.SystemNow
@@ -97,9 +97,10 @@ func (d Driver) open(path string, lock *fsx.Lock, o store.OpenOptions) (*backend
 		return nil, errors.Join(err, f.Close())
 	}
 	b := &backend{
-		State: l.state, path: path, file: f, lock: lock, now: now, powerSafe: o.PowerSafe,
-		turn: make(chan struct{}, 1), size: l.size, end: l.end, bare: l.bare,
+		State: l.state, fs: d.fs(), path: path, file: f, lock: lock, now: now, powerSafe: o.PowerSafe,
+		turn: make(chan struct{}, 1), size: l.size, end: l.end, bare: l.bare, tally: l.tally,
 	}
+	b.tidy(ctx)
 	b.leave()
 	return b, nil
 }

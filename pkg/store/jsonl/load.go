@@ -18,6 +18,8 @@ type loaded struct {
 	size, end int64
 	// bare: the last complete line has no newline yet.
 	bare bool
+	// tally is of the records up to size.
+	tally tally
 }
 
 const (
@@ -41,7 +43,7 @@ func load(f fsx.File, path string, end int64) (*loaded, error) {
 	for n := int64(2); ; n++ {
 		line, offset, whole, err := r.next()
 		if errors.Is(err, io.EOF) || (err == nil && !whole && rawjson.Valid(line) != nil) {
-			l.end = r.end
+			l.end, l.tally = r.end, d.tally
 			return l, nil
 		}
 		if err != nil {

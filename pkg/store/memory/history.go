@@ -46,26 +46,26 @@ func (h history) structure(i int32) store.Structure {
 }
 
 // load reads the entries at the given indices with their payloads.
-func (s *State) load(h history, at []int32) ([]store.Entry, error) {
+func (h history) load(at []int32) ([]store.Entry, error) {
 	out := make([]store.Entry, len(at))
 	var later deferred
 	for i, n := range at {
 		out[i].Structure = h.structure(n)
 		h.payload(&out[i].Payload, h.entries.at(int(n)).payload, &later)
 	}
-	if err := later.fetch(s.source, Source.Payloads); err != nil {
+	if err := later.fetch(h.source, Source.Payloads); err != nil {
 		return nil, fmt.Errorf("read entries: %w", err)
 	}
 	return out, nil
 }
 
-func (s *State) loadUsage(h history, at []int32) ([]store.UsageRow, error) {
+func (h history) loadUsage(at []int32) ([]store.UsageRow, error) {
 	out := make([]store.UsageRow, len(at))
 	var later deferred
 	for i, n := range at {
 		h.row(&out[i], n, &later)
 	}
-	if err := later.fetch(s.source, Source.Values); err != nil {
+	if err := later.fetch(h.source, Source.Values); err != nil {
 		return nil, fmt.Errorf("read usage: %w", err)
 	}
 	return out, nil

@@ -26,7 +26,11 @@ func (s *State) read(ctx context.Context, look func()) error {
 }
 
 // Header returns the header.
-func (s *State) Header() store.Header { return s.header }
+func (s *State) Header() store.Header {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.header
+}
 
 // Stats returns the projection over entries and ledger.
 func (s *State) Stats(ctx context.Context) (stats store.Stats, err error) {
@@ -49,7 +53,7 @@ func (s *State) Entries(ctx context.Context, ids []string) (map[string]store.Ent
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.load(h, at)
+	entries, err := h.load(at)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +68,9 @@ func (s *State) Entries(ctx context.Context, ids []string) (map[string]store.Ent
 func (s *State) Value(ctx context.Context, addr store.Address) (store.StoredValue, bool, error) {
 	var c cell
 	var found bool
+	var source Source
 	err := s.read(ctx, func() {
+		source = s.source
 		if v := s.values[addr.Namespace][addr.Key]; v != nil {
 			c, found = *v, true
 		}
@@ -77,7 +83,7 @@ func (s *State) Value(ctx context.Context, addr store.Address) (store.StoredValu
 		v.Value = bytes.Clone(c.raw)
 		return v, true, nil
 	}
-	raws, err := s.source.Values([]Span{c.span})
+	raws, err := source.Values([]Span{c.span})
 	if err != nil {
 		return store.StoredValue{}, false, fmt.Errorf("read %s: %w", addr, err)
 	}
@@ -89,7 +95,9 @@ func (s *State) Value(ctx context.Context, addr store.Address) (store.StoredValu
 func (s *State) ScanValues(ctx context.Context, prefix store.Address) ([]store.StoredValue, error) {
 	var cells []cell
 	var out []store.StoredValue
+	var source Source
 	err := s.read(ctx, func() {
+		source = s.source
 		keys := s.values[prefix.Namespace]
 		for key, c := range keys {
 			if strings.HasPrefix(key, prefix.Key) {
@@ -108,7 +116,7 @@ func (s *State) ScanValues(ctx context.Context, prefix store.Address) ([]store.S
 	for i, c := range cells {
 		c.resolve(&out[i].Value, &later)
 	}
-	if err := later.fetch(s.source, Source.Values); err != nil {
+	if err := later.fetch(source, Source.Values); err != nil {
 		return nil, fmt.Errorf("read values of %s: %w", prefix, err)
 	}
 	return out, nil
@@ -121,7 +129,9 @@ func (s *State) ReadList(ctx context.Context, addr store.Address, q store.ListQu
 		return nil, err
 	}
 	var all list
+	var source Source
 	err = s.read(ctx, func() {
+		source = s.source
 		if l := s.lists[addr.Namespace][addr.Key]; l != nil {
 			all = *l
 		}
@@ -138,7 +148,7 @@ func (s *State) ReadList(ctx context.Context, addr store.Address, q store.ListQu
 		e.value.resolve(&out[len(out)-1].Value, all.inline, &later)
 		return true
 	})
-	if err := later.fetch(s.source, Source.Values); err != nil {
+	if err := later.fetch(source, Source.Values); err != nil {
 		return nil, fmt.Errorf("read list %s: %w", addr, err)
 	}
 	return out, nil
@@ -178,7 +188,7 @@ func (s *State) ScanEntries(ctx context.Context, q store.EntryQuery) ([]store.En
 		}
 		return q.Limit <= 0 || len(at) < q.Limit
 	})
-	return s.load(h, at)
+	return h.load(at)
 }
 
 // ScanUsage reads the ledger in sequence order.
@@ -193,7 +203,7 @@ func (s *State) ScanUsage(ctx context.Context, q store.UsageQuery) ([]store.Usag
 		at = append(at, int32(i))
 		return q.Limit <= 0 || len(at) < q.Limit
 	})
-	return s.loadUsage(h, at)
+	return h.loadUsage(at)
 }
 
 // ScanBranch reads a path with payloads.
@@ -206,7 +216,7 @@ func (s *State) ScanBranch(ctx context.Context, q store.BranchQuery) ([]store.En
 	for i, r := range rows {
 		at[i] = int32(seqIndex(h.entries, r.Seq, entrySeq))
 	}
-	return s.load(h, at)
+	return h.load(at)
 }
 
 // ScanBranchStructure reads a path without payloads.

@@ -21,7 +21,7 @@ func (s *State) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 	var m moment
 	snap := &store.Snapshot{Close: func() error { return nil }}
 	err := s.read(ctx, func() {
-		m = moment{history: s.history, source: s.source, current: s.current()}
+		m = moment{history: s.history, current: s.current()}
 		snap.Header, snap.NextSeq = s.header, s.next
 	})
 	if err != nil {
@@ -69,7 +69,6 @@ func (l *list) cell(i int) cell {
 // moment is the frozen content of a snapshot.
 type moment struct {
 	history
-	source  Source
 	current []located
 }
 

@@ -37,7 +37,6 @@ type State struct {
 	closed bool
 
 	header store.Header
-	source Source
 	kind   func(id string) (store.IDKind, error) // idKind, bound once
 	last   int64                                 // the newest sequence number seen
 	next   int64                                 // the next one to give
@@ -58,6 +57,7 @@ type history struct {
 	usage   table[usageRow]
 	kinds   []kind            // the distinct pairs of type and custom type
 	inline  []json.RawMessage // payloads without a place
+	source  Source            // of the payloads that have one
 }
 
 type kind struct {
@@ -110,7 +110,7 @@ type element struct {
 func NewState(h store.Header, source Source) *State {
 	s := &State{
 		header:    h,
-		source:    source,
+		history:   history{source: source},
 		next:      max(h.NextSeq, 1),
 		ids:       newIndex(),
 		values:    make(map[string]map[string]*cell),
@@ -317,6 +317,18 @@ func (s *State) changeList(r *store.Record, at Span) {
 	l.elements.add(element{r.Seq, keep(&l.inline, r.Value, at)})
 }
 
+// Adopt makes the State hold what next does, in one step: the same content with
+// its payloads in another place. Queries and snapshots that began before go on
+// with the source they began with. It is for the one writer; next is of no use
+// afterwards.
+func (s *State) Adopt(next *State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.header, s.stats, s.ids, s.history = next.header, next.stats, next.ids, next.history
+	s.values, s.lists, s.kindIndex = next.values, next.lists, next.kindIndex
+	s.last, s.next = max(s.last, next.last), max(s.next, next.next)
+}
+
 // Close makes every later query fail with ErrClosed.
 func (s *State) Close() {
 	s.mu.Lock()
@@ -331,7 +343,7 @@ func (s *State) clone() *State {
 	c := NewState(s.header, s.source)
 	c.last, c.next, c.newest, c.stats = s.last, s.next, s.newest, s.stats
 	c.ids, c.kindIndex = s.ids.clone(), maps.Clone(s.kindIndex)
-	c.history = history{s.entries.clone(), s.usage.clone(), slices.Clip(s.kinds), slices.Clip(s.inline)}
+	c.history = history{s.entries.clone(), s.usage.clone(), slices.Clip(s.kinds), slices.Clip(s.inline), s.source}
 	for ns, keys := range s.values {
 		copied := make(map[string]*cell, len(keys))
 		for key, v := range keys {
