@@ -93,7 +93,8 @@ func age(t *testing.T, r *store.Repo, names ...string) {
 	}
 }
 
-func TestClosedSessionsAreCatalogued(t *testing.T) {
+// B55: a list reads no session that it knows already.
+func TestB55ClosedSessionsAreCatalogued(t *testing.T) {
 	r, s := catalogued(t, "a", "b")
 	wantNames(t, r, s, []string{"a", "b"})
 	if len(s.headers) > 0 {

@@ -206,7 +206,9 @@ func TestImportReplacesAcrossEncodings(t *testing.T) {
 	}
 }
 
-func TestListLeavesNothingOut(t *testing.T) {
+// B56: what is bad is listed as such and hides nothing. B53: what an interrupted
+// replacement left is no session.
+func TestB56ListLeavesNothingOut(t *testing.T) {
 	r, files, _ := twoBackends(t)
 	good := make1(t, r, store.CreateOptions{ID: "good"})
 	make1(t, r, store.CreateOptions{ID: "ram", Backend: "memory"})
@@ -219,6 +221,8 @@ func TestListLeavesNothingOut(t *testing.T) {
 	writeFile(t, file("a-copy.jsonl"), string(goodText))
 	writeFile(t, file("bare.jsonl"), strings.Replace(header, "ID", "bare", 1))
 	writeFile(t, file("binary.jsonl"), "\x00\x01\x02")
+	writeFile(t, file(".good.jsonl.tmp-0a1b2c3d"), string(goodText))
+	writeFile(t, file(".drover-catalog.tmp-0a1b2c3d"), "half")
 	writeFile(t, file("empty.jsonl"), "")
 	writeFile(t, file("good.jsonl.bak"), string(goodText))
 	writeFile(t, file("legacy.jsonl"), `{"type":"session","version":3,"id":"l","timestamp":"2026-01-01T00:00:00Z","cwd":"/"}`+"\n")

@@ -130,7 +130,8 @@ type renamed struct{ store.Driver }
 func (*renamed) Name() string { return "sqlite" }
 func (*renamed) Ext() string  { return ".db" }
 
-func TestExactIDReadsNoOtherSession(t *testing.T) {
+// B37: what one session costs does not depend on the others.
+func TestB37ExactIDReadsNoOtherSession(t *testing.T) {
 	r, files, ram := twoBackends(t)
 	ref := make1(t, r, store.CreateOptions{ID: "mine"})
 	for _, id := range []string{"other-1", "other-2", "mine-too"} {

@@ -181,7 +181,20 @@ func (v *verifier) placeLeaves(ctx context.Context, r Reader) error {
 	return err
 }
 
+// lineage checks what the header says of the session that this one comes from,
+// which may be gone.
+func (v *verifier) lineage(h Header) {
+	switch parent := h.ParentSessionID; {
+	case parent == "":
+	case parent == h.ID:
+		v.fail("fork_lineage", "header", "the session is its own parent")
+	case CheckID(parent) != nil:
+		v.warn("fork_lineage", "header", "parent session %q is no session id", parent)
+	}
+}
+
 func (v *verifier) run(ctx context.Context, r Reader) {
+	v.lineage(r.Header())
 	before, err := r.Stats(ctx)
 	if err != nil {
 		v.report(ProblemOf(err))

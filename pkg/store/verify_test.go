@@ -23,7 +23,10 @@ type dump struct {
 	nextSeq      int64
 	err          error // after the records
 	own          []store.Problem
+	header       store.Header
 }
+
+func (d *dump) Header() store.Header { return d.header }
 
 func (d *dump) Stats(context.Context) (store.Stats, error) {
 	s := d.stats[0]
@@ -211,6 +214,21 @@ func TestVerifyFindsDamage(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestVerifyLineage(t *testing.T) {
+	for parent, want := range map[string][]string{
+		"":      nil,
+		"other": nil,
+		"s1":    {"error fork_lineage header: the session is its own parent"},
+		"../s":  {`warning fork_lineage header: parent session "../s" is no session id`},
+	} {
+		d := sound()
+		d.header = store.Header{ID: "s1", ParentSessionID: parent}
+		if diff := cmp.Diff(want, verify(t, d)); diff != "" {
+			t.Errorf("parent %q (-want +got):\n%s", parent, diff)
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ func Run(t *testing.T, newDriver NewDriver) {
 		{"whole stores", wholeRules},
 		{"repository", repoRules},
 		{"forks", forkRules},
+		{"maintenance", maintenanceRules},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
