@@ -161,8 +161,9 @@ func (b *backend) tidy(ctx context.Context) {
 	if err != nil || dead <= tidyBytes || float64(dead) <= tidyRatio*float64(b.end) {
 		return
 	}
-	_, _ = b.compact(ctx, store.CompactOptions{})
-	b.idle = b.end + tidyBytes
+	if c, err := b.compact(ctx, store.CompactOptions{}); err != nil || !c.Changed {
+		b.idle = b.end + tidyBytes
+	}
 }
 
 func deletes(tx store.Tx) bool {

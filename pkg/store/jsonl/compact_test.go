@@ -152,17 +152,16 @@ func TestFailedCompaction(t *testing.T) {
 		name string
 		rule fsxtest.Rule
 		new  bool // the new file has the name already
-		left bool
 	}{
-		{"no temporary", fsxtest.Rule{Op: fsxtest.Open, Err: syscall.EROFS}, false, false},
-		{"disk full", fsxtest.Rule{Op: fsxtest.Write, Err: syscall.ENOSPC}, false, false},
-		{"short write", fsxtest.Rule{Op: fsxtest.Write, Short: 200, Err: syscall.ENOSPC}, false, false},
-		{"mode", fsxtest.Rule{Op: fsxtest.Chmod, Err: syscall.EPERM}, false, false},
-		{"sync", fsxtest.Rule{Op: fsxtest.Sync, Err: syscall.EIO}, false, false},
-		{"close", fsxtest.Rule{Op: fsxtest.Close, Err: syscall.EIO}, false, false},
-		{"second open", fsxtest.Rule{Op: fsxtest.Open, Skip: 1, Err: syscall.EMFILE}, false, false},
-		{"rename", fsxtest.Rule{Op: fsxtest.Rename, Err: syscall.EIO}, false, false},
-		{"sync of the folder", fsxtest.Rule{Op: fsxtest.SyncDir, Err: syscall.EIO}, true, false},
+		{"no temporary", fsxtest.Rule{Op: fsxtest.Open, Err: syscall.EROFS}, false},
+		{"disk full", fsxtest.Rule{Op: fsxtest.Write, Err: syscall.ENOSPC}, false},
+		{"short write", fsxtest.Rule{Op: fsxtest.Write, Short: 200, Err: syscall.ENOSPC}, false},
+		{"mode", fsxtest.Rule{Op: fsxtest.Chmod, Err: syscall.EPERM}, false},
+		{"sync", fsxtest.Rule{Op: fsxtest.Sync, Err: syscall.EIO}, false},
+		{"close", fsxtest.Rule{Op: fsxtest.Close, Err: syscall.EIO}, false},
+		{"second open", fsxtest.Rule{Op: fsxtest.Open, Skip: 1, Err: syscall.EMFILE}, false},
+		{"rename", fsxtest.Rule{Op: fsxtest.Rename, Err: syscall.EIO}, false},
+		{"sync of the folder", fsxtest.Rule{Op: fsxtest.SyncDir, Err: syscall.EIO}, true},
 	}
 	for _, tt := range tests {
 		for _, power := range []bool{false, true} {

@@ -9,6 +9,10 @@
 // (D15). Anything else that is wrong with a line is corruption, reported with
 // the line's number and the byte offset of the fault.
 //
+// The owner rewrites a file that holds too much of what was superseded or
+// deleted, when asked to or by itself (see tidyRatio). Nobody sees a difference
+// but in its size: whoever read the old file goes on in it.
+//
 // The owner holds an OS lock on the file beside it, PATH.lock, whose content
 // tells who that is (D16). Readers take no lock and change nothing (D9, D10).
 //

@@ -32,8 +32,11 @@ var ticks = store.NewList[int]("app", "ticks")
 // child opens the session, says so, and either holds it until its input closes
 // or makes one commit.
 func child(mode, path string) int {
-	if mode == "peak" {
+	switch mode {
+	case "peak":
 		return reportPeak(path)
+	case "compact":
+		return compactUntilKilled(path)
 	}
 	o := store.OpenOptions{Wait: time.Minute, Owner: store.OwnerInfo{Command: "child", Socket: "/run/s"}}
 	ctx := context.Background()

@@ -17,6 +17,7 @@ import (
 // reader is a view: the file as it was for a moment.
 type reader struct {
 	*memory.State
+	path string
 	file fsx.File
 	once sync.Once
 	err  error
@@ -43,7 +44,7 @@ func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
 	}
 	l, err := loadSettled(f, path)
 	if err == nil {
-		return &reader{State: l.state, file: f}, nil
+		return &reader{State: l.state, path: real, file: f}, nil
 	}
 	err = errors.Join(err, f.Close())
 	var legacy *store.Legacy
