@@ -24,7 +24,7 @@ type streams struct {
 }
 
 func newStreams(stdin io.Reader, stdout, stderr io.Writer) *streams {
-	s := &streams{in: stdin, out: &sink{w: bufio.NewWriterSize(stdout, 64<<10)}, err: stderr}
+	s := &streams{in: stdin, out: &sink{w: bufio.NewWriterSize(stdout, 16<<10)}, err: stderr}
 	s.inTTY = isTerminal(stdin)
 	s.errTTY = isTerminal(stderr)
 	if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
