@@ -2,13 +2,18 @@ package jsonl_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/internal/fsx/fsxtest"
@@ -210,4 +215,63 @@ func temps(t testing.TB, path string) (out []string) {
 		}
 	}
 	return out
+}
+
+// Queries may run beside compactions and get whole answers from either file.
+func TestQueriesBesideCompaction(t *testing.T) {
+	_, b := wasted(t, jsonl.Driver{}, options())
+	want := records(t, b)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 5 {
+			for i := range 20 {
+				commitInBackground(t, b, store.Tx{stateValue.Set(raw(strconv.Itoa(i)))})
+			}
+			commitInBackground(t, b, store.Tx{stateValue.Delete()})
+			if c, err := b.(store.Compacter).Compact(context.Background(), store.CompactOptions{}); err != nil || !c.Changed {
+				t.Errorf("compact: %+v, %v", c, err)
+			}
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		got := slices.DeleteFunc(records(t, b), func(r store.Record) bool { return r.Address == stateValue.Address() })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+		if _, _, err := b.Value(t.Context(), bigValue.Address()); err != nil {
+			t.Fatal(err)
+		}
+		if b.Header().Generation != 3 {
+			t.Fatal(b.Header())
+		}
+	}
+}
+
+func commitInBackground(t testing.TB, b store.Backend, tx store.Tx) {
+	if _, err := b.Commit(context.Background(), tx); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkCompact drops a dead half beside 1,000 entries of about 1 KB.
+func BenchmarkCompact(b *testing.B) {
+	path := bigSession(b, 1000)
+	s := open(b, path)
+	text := raw(`"` + strings.Repeat("x", 1<<20) + `"`)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		commit(b, s, bigValue.Set(text))
+		commit(b, s, bigValue.Set(raw("1")))
+		b.StartTimer()
+		if c := compact(b, s, store.CompactOptions{}); !c.Changed {
+			b.Fatal(c)
+		}
+	}
 }
