@@ -116,21 +116,21 @@ func (c catalog) load() map[string]*catalogRow {
 	if err != nil && n == 0 {
 		return nil
 	}
-	rows := make(map[string]*catalogRow)
-	lines, broken := 0, false
-	for line := range bytes.SplitSeq(text[:n], []byte{'\n'}) {
-		if len(line) == 0 {
-			continue
-		}
-		lines++
-		row, ok := parseCatalogLine(line)
-		if !ok {
+	lines := bytes.Split(text[:n], []byte{'\n'})
+	parsed := make([]*catalogRow, len(lines))
+	each(len(lines), func(i int) { parsed[i] = parseCatalogLine(lines[i]) })
+	rows := make(map[string]*catalogRow, len(lines)/2)
+	count, broken := 0, false
+	for i, row := range parsed {
+		switch {
+		case row != nil:
+			rows[row.file] = row
+			count++
+		case len(lines[i]) > 0:
 			broken = true
-			continue
 		}
-		rows[row.file] = row
 	}
-	if broken || lines > 2*len(rows)+64 {
+	if broken || count > 2*len(rows)+64 {
 		c.replace(rows)
 	}
 	return rows
@@ -191,21 +191,25 @@ func (row *catalogRow) appendLine(dst []byte) ([]byte, error) {
 	return append(append(append(dst, sum[1:]...), ' '), body...), nil
 }
 
-func parseCatalogLine(line []byte) (*catalogRow, bool) {
+// parseCatalogLine returns nil for what is no whole line.
+func parseCatalogLine(line []byte) *catalogRow {
 	if len(line) < checksumLen+1 || line[checksumLen] != ' ' {
-		return nil, false
+		return nil
 	}
 	body := line[checksumLen+1:]
 	sum, err := strconv.ParseUint(string(line[:checksumLen]), 16, 32)
 	if err != nil || uint32(sum) != crc32.ChecksumIEEE(body) {
-		return nil, false
+		return nil
 	}
 	row := &catalogRow{summary: &Summary{}}
-	ok := rawjson.MembersFunc(body, func(m rawjson.Member) bool {
+	syntax := rawjson.MembersFunc(body, func(m rawjson.Member) bool {
 		err = row.field(m)
 		return err == nil
-	}) == nil && err == nil && row.file != ""
-	return row, ok
+	})
+	if syntax != nil || err != nil || row.file == "" {
+		return nil
+	}
+	return row
 }
 
 // field takes over one member of a line that this package wrote.

@@ -45,11 +45,15 @@ func (r *Repo) List(ctx context.Context) ([]Listed, error) {
 }
 
 func (r *Repo) inspect(ctx context.Context, ref Ref, row *catalogRow) Listed {
-	if now, stable := stampOf(ref.Path); row != nil && stable && now == row.stamp {
+	now, stable := stampOf(ref.Path)
+	if row != nil && stable && now == row.stamp {
 		ref.ID = row.header.ID
 		return Listed{Ref: ref, Header: row.header, ModTime: now.modTime(), Summary: row.summary}
 	}
-	l := Listed{Ref: ref, ModTime: modTime(ref.Path)}
+	l := Listed{Ref: ref, ModTime: now.modTime()}
+	if !stable {
+		l.ModTime = modTime(ref.Path) // a link, or no file at all
+	}
 	h, err := r.Header(ctx, ref)
 	var legacy *Legacy
 	switch l.Ref.Legacy = errors.As(err, &legacy); {
