@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,16 +31,42 @@ type fileStamp struct {
 // stampOf is false for what is no regular file: a link may lead elsewhere
 // tomorrow.
 func stampOf(path string) (stamp, bool) {
+	s, ok := bareStampOf(path)
+	// An empty log is what a reader leaves; it is no change (D10).
+	if fi, err := os.Lstat(path + logSuffix); ok && err == nil && fi.Size() > 0 {
+		s.log = fileStampOf(fi)
+	}
+	return s, ok
+}
+
+// bareStampOf is stampOf for a file that has no log beside it.
+func bareStampOf(path string) (stamp, bool) {
 	fi, err := os.Lstat(path)
 	if err != nil || !fi.Mode().IsRegular() {
 		return stamp{}, false
 	}
-	s := stamp{main: fileStampOf(fi)}
-	// An empty log is what a reader leaves; it is no change (D10).
-	if fi, err := os.Lstat(path + "-wal"); err == nil && fi.Size() > 0 {
-		s.log = fileStampOf(fi)
+	return stamp{main: fileStampOf(fi)}, true
+}
+
+// logSuffix ends the name of the log that SQLite keeps beside a database.
+const logSuffix = "-wal"
+
+// logs are the names of the logs in the repository's folder: to look for each
+// that is not there would cost a list as much as the sessions themselves.
+func (r *Repo) logs() map[string]bool {
+	found := make(map[string]bool)
+	dir, err := os.Open(r.o.Dir)
+	if err != nil {
+		return found // the folder of no session
 	}
-	return s, true
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		if strings.HasSuffix(name, logSuffix) {
+			found[name] = true
+		}
+	}
+	return found
 }
 
 func (s stamp) modTime() time.Time { return time.Unix(0, max(s.main.mtime, s.log.mtime)) }

@@ -30,11 +30,12 @@ func (r *Repo) List(ctx context.Context) ([]Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := r.catalog().load()
+	known, logs := r.catalog().load(), r.logs()
 	listed := make([]Listed, len(stores))
 	each(len(stores), func(i int) {
 		if ctx.Err() == nil {
-			listed[i] = r.inspect(ctx, stores[i], known[filepath.Base(stores[i].Path)])
+			name := filepath.Base(stores[i].Path)
+			listed[i] = r.inspect(ctx, stores[i], known[name], logs[name+logSuffix])
 		}
 	})
 	if err := ctx.Err(); err != nil {
@@ -44,8 +45,12 @@ func (r *Repo) List(ctx context.Context) ([]Listed, error) {
 	return listed, nil
 }
 
-func (r *Repo) inspect(ctx context.Context, ref Ref, row *catalogRow) Listed {
-	now, stable := stampOf(ref.Path)
+func (r *Repo) inspect(ctx context.Context, ref Ref, row *catalogRow, log bool) Listed {
+	look := bareStampOf
+	if log {
+		look = stampOf
+	}
+	now, stable := look(ref.Path)
 	if row != nil && stable && now == row.stamp {
 		ref.ID = row.header.ID
 		return Listed{Ref: ref, Header: row.header, ModTime: now.modTime(), Summary: row.summary}

@@ -161,7 +161,7 @@ func modTime(path string) time.Time {
 		t = fi.ModTime()
 	}
 	// A reader may leave an empty log behind; that is no change (D10).
-	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 && fi.ModTime().After(t) {
+	if fi, err := os.Stat(path + logSuffix); err == nil && fi.Size() > 0 && fi.ModTime().After(t) {
 		t = fi.ModTime()
 	}
 	return t
