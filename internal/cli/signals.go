@@ -50,7 +50,7 @@ func withDeadline(ctx context.Context, deadline, now int64) (context.Context, co
 	if deadline == 0 {
 		return ctx, func() {}
 	}
-	left := time.Duration(deadline-now)*time.Millisecond + deadlineGrace
+	left := time.Duration(max(deadline-now, 0))*time.Millisecond + deadlineGrace
 	return context.WithTimeoutCause(ctx, left, errDeadline)
 }
 

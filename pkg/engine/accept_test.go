@@ -220,6 +220,9 @@ func TestOptionsRefused(t *testing.T) {
 		"a negative longest delay":   func(o *engine.Options) { o.Retry.MaxDelayMs = -1 },
 		"a negative reserve":         func(o *engine.Options) { o.Compaction.ReserveTokens = -1 },
 		"a negative rest":            func(o *engine.Options) { o.Compaction.KeepRecentTokens = -1 },
+		"an unknown steering mode":   func(o *engine.Options) { o.SteeringMode = "some" },
+		"an unknown follow-up mode":  func(o *engine.Options) { o.FollowUpMode = "some" },
+		"an unknown tool execution":  func(o *engine.Options) { o.ToolExecution = "some" },
 	} {
 		o := good
 		change(&o)

@@ -17,7 +17,8 @@ func (l *Lane) Prompt(ctx context.Context, r Request) (DriveOutcome, error) {
 }
 
 // Resume drives the lane's open operation; a lane without one is
-// *NothingToResume (spec §5.1).
+// *NothingToResume, an operation that has to wait for what is not registered
+// *MissingIdentities (spec §4.4, §5.1).
 func (l *Lane) Resume(ctx context.Context) (DriveOutcome, error) {
 	info, err := l.InspectExecution(ctx)
 	if err != nil {
@@ -27,7 +28,11 @@ func (l *Lane) Resume(ctx context.Context) (DriveOutcome, error) {
 		return DriveOutcome{}, &NothingToResume{Lane: l.name}
 	}
 	l.h.events.emit(ctx, op.Event{Type: op.EventRunResume, Lane: l.name, RunID: info.Current.ID})
-	return l.complete(ctx, info.Current.ID)
+	d, err := l.complete(ctx, info.Current.ID)
+	if err == nil && d.Reason == WaitMissing {
+		return DriveOutcome{}, &MissingIdentities{Lane: l.name, Missing: *d.Missing}
+	}
+	return d, err
 }
 
 // complete drives an operation until it settles or waits for more than time: a

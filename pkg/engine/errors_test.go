@@ -44,7 +44,7 @@ func TestErrors(t *testing.T) {
 // Every lane of the session is there, by name, and each runs by itself.
 func TestLanes(t *testing.T) {
 	w := enginetest.InMemory(t)
-	w.Watch = true
+	w.Watch, *w.Pace = true, enginetest.Free
 	w.Model.Reply = enginetest.Echo
 	w.Open()
 	cfg, err := w.Lane.Configuration(t.Context())

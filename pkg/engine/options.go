@@ -96,6 +96,14 @@ func (o *Options) complete() error {
 }
 
 func (o *Options) check() error {
+	for _, mode := range []op.QueueMode{o.SteeringMode, o.FollowUpMode} {
+		if mode != op.QueueAll && mode != op.QueueOne {
+			return fmt.Errorf("engine options: unknown queue mode %q", mode)
+		}
+	}
+	if o.ToolExecution != op.Parallel && o.ToolExecution != op.Sequential {
+		return fmt.Errorf("engine options: unknown tool execution %q", o.ToolExecution)
+	}
 	numbers := map[string]int64{
 		"retry max retries": o.Retry.MaxRetries, "retry base delay": o.Retry.BaseDelayMs, "retry max delay": o.Retry.MaxDelayMs,
 		"compaction reserve tokens": o.Compaction.ReserveTokens, "compaction keep recent tokens": o.Compaction.KeepRecentTokens,

@@ -237,6 +237,14 @@ func TestResume(t *testing.T) {
 		t.Errorf("an idle lane: %v", err)
 	}
 	id := w.Accept("hi")
+	w.Models.Remove(enginetest.Ref)
+	_, err = w.Lane.Resume(t.Context())
+	var missing *engine.MissingIdentities
+	if !errors.As(err, &missing) {
+		t.Fatalf("without its model: %v", err)
+	}
+	enginetest.Equal(t, "missing", *missing, engine.MissingIdentities{Lane: "main", Missing: op.Missing{Tools: []string{}, Model: "acme/one"}})
+	w.Models.Add(w.Model)
 	var events []op.Event
 	w.Harness.On(func(e op.Event) { events = append(events, e) })
 	d, err := w.Lane.Resume(t.Context())
@@ -282,7 +290,7 @@ func TestRetryWait(t *testing.T) {
 				t.Errorf("%d requests just before %d ms", n, wait)
 			}
 			w.Clock.Advance(int64(wait))
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if n := len(w.Model.Requests()); n != i+2 {
 				t.Errorf("%d requests after %d ms", n, wait)

@@ -161,13 +161,10 @@ func TestStaleSummariesAreRead(t *testing.T) {
 	// As long as before: only its time, or its inode, tells.
 	writeFile(t, path, strings.Replace(renamed, "a changed", "a altered", 1))
 	wantNames(t, r, s, []string{"a altered", "b"}, "a")
-	fi, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	age(t, r, "a")
 	wantNames(t, r, s, []string{"a altered", "b"}, "a")
-	if fi, err = os.Stat(path); err != nil {
+	fi, err := os.Stat(path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, path+".new", strings.Replace(renamed, "a changed", "a swapped", 1))

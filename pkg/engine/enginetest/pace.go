@@ -11,7 +11,8 @@ import (
 )
 
 // Pace says when the frames of a stream become durable. The engine does not
-// wait for them, so that every order is legal; a trace needs one.
+// wait for them, so that every order is legal; a trace needs one. Where several
+// lanes stream at once only Free will do.
 type Pace uint8
 
 const (

@@ -246,8 +246,7 @@ func TestCopiedRows(t *testing.T) {
 			at = add(at, true, 0)
 		}
 		fork := at
-		at = add(at, false, 0)
-		at = add(at, false, 0)
+		add(add(at, false, 0), false, 0)
 		// The conversation goes on from before the last two entries; every third
 		// time from further up, beyond where the newest segment begins.
 		for range i % 3 * 2 {
