@@ -78,17 +78,25 @@ func TestStress(t *testing.T) {
 			func() { _ = w.Lane.Configure(ctx, engine.Configure{ThinkingLevel: &low}) },
 			func() { _ = w.Lane.Configure(ctx, engine.Configure{ThinkingLevel: &off}) },
 		}
-		var all sync.WaitGroup
+		var calls, all sync.WaitGroup
 		for _, call := range work {
-			all.Go(func() {
+			calls.Go(func() {
 				for range 10 {
 					call()
 				}
 			})
 		}
+		called := make(chan struct{})
+		all.Go(func() { calls.Wait(); close(called) })
 		all.Go(func() {
-			for len(w.Model.Requests()) < 5 {
+			// Most prompts may find the lane busy: the calls can end first.
+			for over := false; !over && len(w.Model.Requests()) < 5; {
 				_, _ = w.Lane.InspectExecution(ctx)
+				select {
+				case <-called:
+					over = true
+				default:
+				}
 			}
 			_ = w.Harness.Close()
 		})
