@@ -51,7 +51,7 @@ func acceptStructural(t Turn, id string, intent Intent, next State, p *Prepared,
 	}
 	var writes []store.Write
 	if p != nil {
-		writes = append(writes, Preparation(id, p.TaskID).Set(p.Value))
+		writes = append(writes, PreparationOf(id, p.TaskID).Set(p.Value))
 	}
 	operation := Operation{OperationID: id, Lane: t.Lane, SourceLeafID: t.Leaf, StartedAt: t.Now, Intent: intent}
 	lane := t.LaneState

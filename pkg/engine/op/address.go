@@ -53,8 +53,8 @@ func InvocationMemos(operationID, invocationID string) store.Prefix[json.RawMess
 	return store.NewPrefix[json.RawMessage]("pi.op.tool_memo", operationID+":"+invocationID+":")
 }
 
-// Preparation is the structural preparation of one task, written once.
-func Preparation(operationID, taskID string) store.Value[json.RawMessage] {
+// PreparationOf is the structural preparation of one task, written once.
+func PreparationOf(operationID, taskID string) store.Value[json.RawMessage] {
 	return store.NewValue[json.RawMessage]("pi.op.preparation", operationID+":"+taskID)
 }
 

@@ -135,20 +135,20 @@ type Step uint8
 
 // The steps of a drive pass.
 const (
-	StepReconcile    Step = iota + 1 // cancellation was requested
-	StepRecover                      // a request whose process is gone
-	StepBegin                        // before_run, then the first checkpoint
-	StepCheckpoint                   // the checkpoint procedure
-	StepRequest                      // make the provider request
-	StepRetry                        // wait for, then leave, a retry wait
-	StepTools                        // the tool batch
-	StepPoll                         // ask for a deferred answer, with a permit
-	StepDecide                       // the decision hook of a summary
-	StepSummarize                    // one attempt at a summary
-	StepSummaryOrphan                // an attempt whose process is gone
-	StepSummaryRetry                 // the retry wait of a summary
-	StepDrain                        // failure drain
-	StepNavigate                     // the navigation's commit
+	StepReconcile     Step = iota + 1 // cancellation was requested
+	StepRecover                       // a request whose process is gone
+	StepBegin                         // before_run, then the first checkpoint
+	StepCheckpoint                    // the checkpoint procedure
+	StepRequest                       // make the provider request
+	StepRetry                         // wait for, then leave, a retry wait
+	StepTools                         // the tool batch
+	StepPoll                          // ask for a deferred answer, with a permit
+	StepDecide                        // the decision hook of a summary
+	StepSummarize                     // one attempt at a summary
+	StepSummaryOrphan                 // an attempt whose process is gone
+	StepSummaryRetry                  // the retry wait of a summary
+	StepDrain                         // failure drain
+	StepNavigate                      // the navigation's commit
 )
 
 // Next maps a state to the step that continues it. An effect_pending state

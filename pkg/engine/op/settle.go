@@ -181,7 +181,7 @@ func (s settlement) as(class Class, m message.Message) (Plan, error) {
 	plan.Next = next
 	if c, ok := next.Phase.(InRunCompaction); ok {
 		id := s.turn.Operation.OperationID
-		plan.Writes = append(plan.Writes, Preparation(id, c.Structural.TaskID).Set(s.response.Preparation.Value))
+		plan.Writes = append(plan.Writes, PreparationOf(id, c.Structural.TaskID).Set(s.response.Preparation.Value))
 	}
 	plan.Events = append(plan.Events, s.after(class, m, next.Phase)...)
 	return plan, nil

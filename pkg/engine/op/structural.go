@@ -234,7 +234,7 @@ func MarkThreshold(t Turn, p *Prepared) (Plan, error) {
 	}
 	s.Phase = InRunCompaction{Reason: ReasonThreshold, Structural: Structural{TaskID: p.TaskID}, ResumeAfter: c}
 	return Plan{
-		Writes: []store.Write{Preparation(t.Operation.OperationID, p.TaskID).Set(p.Value)},
+		Writes: []store.Write{PreparationOf(t.Operation.OperationID, p.TaskID).Set(p.Value)},
 		Next:   s,
 		Events: []Event{{Type: EventCompactionStart, Lane: t.Lane, RunID: t.Operation.OperationID, Reason: ReasonThreshold}},
 	}, nil
