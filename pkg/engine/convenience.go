@@ -1,25 +1,52 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"fmt"
 
-// Prompt accepts a run and drives it to its end, waiting here through retries;
-// it composes Accept and Drive and nothing else (spec §5.1).
+	"github.com/drover-run/drover/pkg/message"
+)
+
+// The conveniences add waiting in this process and nothing else: each is an
+// acceptance and drives, literally (spec §5.1).
+
+// Prompt accepts a run and drives it to its end.
 func (l *Lane) Prompt(ctx context.Context, r Request) (DriveOutcome, error) {
-	admission, err := l.Accept(ctx, r)
-	if err != nil {
-		return DriveOutcome{}, err
+	return l.driveAdmitted(ctx)(l.Accept(ctx, r))
+}
+
+// Compact accepts a compaction and drives it to its end.
+func (l *Lane) Compact(ctx context.Context, r CompactRequest) (DriveOutcome, error) {
+	return l.driveAdmitted(ctx)(l.AcceptCompaction(ctx, r))
+}
+
+// Navigate accepts a navigation and drives it to its end.
+func (l *Lane) Navigate(ctx context.Context, r NavigateRequest) (DriveOutcome, error) {
+	return l.driveAdmitted(ctx)(l.AcceptNavigation(ctx, r))
+}
+
+func (l *Lane) driveAdmitted(ctx context.Context) func(Admission, error) (DriveOutcome, error) {
+	return func(a Admission, err error) (DriveOutcome, error) {
+		if err != nil {
+			return DriveOutcome{}, err
+		}
+		return l.driveThrough(ctx, DriveOptions{OperationID: a.OperationID, WaitForRetry: true})
 	}
+}
+
+// driveThrough drives again while another caller's pass ended in a wait that this
+// one is willing to sit out.
+func (l *Lane) driveThrough(ctx context.Context, o DriveOptions) (DriveOutcome, error) {
 	for {
-		d, err := l.Drive(ctx, DriveOptions{OperationID: admission.OperationID, WaitForRetry: true})
-		retry := d.Kind == Waiting && d.Reason == WaitRetry
-		if err != nil || !retry {
+		d, err := l.Drive(ctx, o)
+		if err != nil || d.Kind != Waiting || d.Reason != WaitRetry {
 			return d, err
 		}
 	}
 }
 
-// Resume drives the lane's open operation; a lane without one is
-// *NothingToResume (spec §5.1).
+// Resume drives the lane's open operation with one poll permit; a lane without
+// one is *NothingToResume (spec §5.1).
 func (l *Lane) Resume(ctx context.Context) (DriveOutcome, error) {
 	info, err := l.InspectExecution(ctx)
 	if err != nil {
@@ -28,5 +55,23 @@ func (l *Lane) Resume(ctx context.Context) (DriveOutcome, error) {
 	if info.Current == nil {
 		return DriveOutcome{}, &NothingToResume{Lane: l.name}
 	}
-	return l.Drive(ctx, DriveOptions{OperationID: info.Current.ID, WaitForRetry: true})
+	return l.driveThrough(ctx, DriveOptions{OperationID: info.Current.ID, WaitForRetry: true, PollDeferred: true})
+}
+
+// Skill is a named instruction that a user may call up (behaviours of the Agent
+// Skills format).
+type Skill struct {
+	Name, Description string
+	Body              string
+	// Base is the folder that the skill's relative references start from.
+	Base string
+}
+
+// Message is the user message that a skill request becomes.
+func (s Skill) Message(additional string, now int64) message.Message {
+	text := fmt.Sprintf("Use the skill %q. Relative paths in it start at %s.\n\n%s", s.Name, s.Base, s.Body)
+	if additional != "" {
+		text += "\n\n" + additional
+	}
+	return message.NewUser(text, nil, now)
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -15,6 +14,8 @@ import (
 type Options struct {
 	Session *store.Session
 	Models  effect.Models
+	// Tools are what lanes may activate; nil is none.
+	Tools ToolRegistry
 	// Seed is the configuration of main in a session that has none yet.
 	Seed          store.LaneConfiguration
 	SystemPrompt  string
@@ -42,33 +43,15 @@ type RetryPolicy struct {
 	MaxDelayMs int64
 }
 
-// Projector gives the context messages of a custom entry, none to leave it out.
-// It must be deterministic.
-type Projector func(store.Entry) ([]message.Message, error)
-
-// Hooks are awaited interception points (spec §5.6).
-type Hooks struct {
-	// BeforeDrive runs once per installed pass; its error rejects the pass.
-	BeforeDrive []func(context.Context, BeforeDrive) error
-	// BeforeRun runs while a run is starting; the messages it returns are placed
-	// with the transition that consumes it. A handler that fails is skipped.
-	BeforeRun []func(context.Context, BeforeRun) ([]message.Message, error)
+// ToolRegistry finds tools by name.
+type ToolRegistry interface {
+	Lookup(name string) (effect.Tool, bool)
 }
 
-// BeforeDrive is what the before_drive hook sees.
-type BeforeDrive struct {
-	Lane      string
-	RunID     string
-	Operation op.Kind
-}
+// noTools is the registry of a harness without tools.
+type noTools struct{}
 
-// BeforeRun is what the before_run hook sees: the prompt plus what earlier
-// handlers injected.
-type BeforeRun struct {
-	Lane   string
-	RunID  string
-	Prompt []message.Message
-}
+func (noTools) Lookup(string) (effect.Tool, bool) { return nil, false }
 
 func (o *Options) complete() error {
 	if o.Session == nil || o.Models == nil {
@@ -76,6 +59,9 @@ func (o *Options) complete() error {
 	}
 	if o.Now == nil {
 		o.Now = store.SystemNow
+	}
+	if o.Tools == nil {
+		o.Tools = noTools{}
 	}
 	if o.SteeringMode == "" {
 		o.SteeringMode = op.QueueAll
@@ -111,10 +97,4 @@ func (o *Options) check() error {
 // normalized is the policy as a generation captures it.
 func (r RetryPolicy) normalized() op.RetryPolicy {
 	return op.RetryPolicy{MaxAttempts: r.MaxRetries + 1, BaseDelayMs: r.BaseDelayMs}
-}
-
-func (o *Options) settings() op.Settings {
-	return op.Settings{
-		Compaction: o.Compaction, SteeringMode: o.SteeringMode, FollowUpMode: o.FollowUpMode, ToolExecution: o.ToolExecution,
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -15,8 +14,9 @@ import (
 
 // consume reads a provider's stream to its end: every event becomes a frame that
 // is appended without waiting, then an observation that is awaited (spec §3.7).
-// It returns the final message once every frame is durable.
-func (p *pass) consume(ctx context.Context, events iter.Seq[message.StreamEvent], req effect.Request, model effect.Model) (message.Message, error) {
+// It returns the final message once every frame is durable and the
+// after_response hooks have seen it.
+func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Request, model effect.Model, meta *message.ResponseMetadata) (message.Message, error) {
 	s := &stream{pass: p, frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID}}
 	p.lane.setDraft(&s.draft)
 	for ev := range events {
@@ -34,6 +34,9 @@ func (p *pass) consume(ctx context.Context, events iter.Seq[message.StreamEvent]
 	if err != nil {
 		return nil, err
 	}
+	if final, err = p.responded(final, *meta); err != nil {
+		return nil, err
+	}
 	if !s.started {
 		p.lane.h.events.emit(ctx, op.Event{Type: op.EventMessageStart, Lane: p.lane.name, RunID: p.operationID, Message: final})
 	}
@@ -41,12 +44,25 @@ func (p *pass) consume(ctx context.Context, events iter.Seq[message.StreamEvent]
 	return final, nil
 }
 
-// closed reports a harness that was closed or faulted while the stream ran: what
-// came in after that must not be committed (spec §4.7).
-func (p *pass) closed() error {
-	_, err := effect.Admit(p.gate, func(context.Context) (struct{}, error) { return struct{}{}, nil })
+// responded runs after_response; an abort that comes first leaves the raw
+// response to be settled under cancellation (spec §4.6).
+func (p *pass) responded(final message.Message, meta message.ResponseMetadata) (message.Message, error) {
+	changed, err := p.afterResponse(final, meta)
 	var abort *effect.AbortRequested
 	if errors.As(err, &abort) {
+		p.interrupted(err)
+		return final, nil
+	}
+	return changed, err
+}
+
+// closed reports a harness that was closed or faulted while an effect ran: what
+// came in after that must not be committed (spec §4.7).
+func (p *pass) closed() error {
+	err := p.gate.Check()
+	var abort *effect.AbortRequested
+	if errors.As(err, &abort) {
+		p.interrupted(err)
 		return nil
 	}
 	return err
@@ -148,18 +164,4 @@ func (f *frames) drain(ctx context.Context) error {
 		return nil
 	}
 	return f.latest.Wait(ctx)
-}
-
-// owns reports whether a response is still pending; it runs on the lane line,
-// where the answer cannot change.
-func (l *Lane) owns(responseID string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.pending == responseID
-}
-
-func (l *Lane) setDraft(r *message.Reducer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.draft = r
 }

@@ -90,6 +90,9 @@ func (l *Lane) commit(m *store.Mutator, t op.Turn, p op.Plan) (*store.Ticket, er
 		id = string(p.Lane.CurrentOperationID)
 	}
 	tx := p.Tx(id, l.name)
+	if len(tx) == 0 {
+		return l.h.events.enqueue(p.Events), nil
+	}
 	res, err := m.Commit(tx)
 	if err != nil {
 		var invalid *store.InvalidWrite
@@ -109,10 +112,11 @@ func (l *Lane) observe(p op.Plan) {
 	defer l.mu.Unlock()
 	switch {
 	case p.Result != nil:
-		l.pending = ""
+		l.pending = nil
+		clear(l.announced)
+		l.wake()
 	case p.Next != nil:
-		run, _ := p.Next.(op.RunState)
-		l.pending = op.PendingResponse(run)
+		l.pending = op.PendingEffects(p.Next)
 	}
 }
 
@@ -120,7 +124,7 @@ func (l *Lane) observe(p op.Plan) {
 func completed(events []op.Event, tx store.Tx, res store.CommitResult) []op.Event {
 	for i, e := range events {
 		switch e.Type {
-		case op.EventEntryAdded:
+		case op.EventEntryAdded, op.EventCompactionEnd, op.EventNavigationEnd:
 			events[i].Entry = committedEntry(e.EntryID, tx, res)
 		case op.EventUsage:
 			events[i].Usage = committedUsage(e.EntryID, tx, res)

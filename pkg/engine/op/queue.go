@@ -159,3 +159,10 @@ func Extend(t Turn, item Placed) (Plan, error) {
 	s.Phase = Checkpoint{Continuation: NeedAssistant(false), TriggerEntryID: item.EntryID, SkipInboxOnce: true}
 	return Plan{Writes: append(p.writes, store.LaneLeaf(t.Lane).Set(p.leaf)), Next: s, Events: p.events}, nil
 }
+
+// Place puts content directly on an idle lane: born placed (spec §2.2).
+func Place(t Turn, item Placed) Plan {
+	p := placement{lane: t.Lane, leaf: t.Leaf}
+	p.place(item)
+	return Plan{Writes: append(p.writes, store.LaneLeaf(t.Lane).Set(p.leaf)), Events: p.events}
+}

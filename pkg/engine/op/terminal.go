@@ -182,3 +182,24 @@ func PendingResponse(s RunState) string {
 	}
 	return ""
 }
+
+// PendingEffects are the reserved ids whose effect may be under way: a response,
+// or tool results. Frame, checkpoint and memo writes are fenced by them.
+func PendingEffects(s State) map[string]bool {
+	run, ok := s.(RunState)
+	if !ok {
+		return nil
+	}
+	pending := make(map[string]bool)
+	if response := PendingResponse(run); response != "" {
+		pending[response] = true
+	}
+	if tools, ok := run.Phase.(Tools); ok {
+		for _, c := range tools.Batch.Calls {
+			if c.Status == CallEffectPending {
+				pending[c.ResultEntryID] = true
+			}
+		}
+	}
+	return pending
+}

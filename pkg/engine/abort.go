@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// AbortRequest is a durable cancellation: what it drained from the queues, and
+// whether this call wrote it (spec §5.1).
+type AbortRequest struct {
+	OperationID    string
+	NewlyRequested bool
+	Steer          []message.Message
+	FollowUp       []message.Message
+}
+
+// RequestAbort cancels an operation durably and returns; a live pass reconciles,
+// otherwise the next drive does. An operation that is not current is an
+// *OperationMismatch (spec §4.6).
+func (l *Lane) RequestAbort(ctx context.Context, operationID string) (AbortRequest, error) {
+	settled := make(chan struct{})
+	live := l.activePass()
+	if live != nil && live.operationID == operationID {
+		// Ordinary work must not start any more before the marker is durable.
+		live.gate.BeginAbort(settled)
+		l.barrier.Interrupt(&effect.AbortRequested{Settled: settled})
+	} else {
+		live = nil
+	}
+	r := AbortRequest{OperationID: operationID}
+	err := l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+		if fence(t, operationID) != nil {
+			return op.Plan{}, &OperationMismatch{Lane: l.name, Expected: operationID, Current: string(t.LaneState.CurrentOperationID)}
+		}
+		plan, fresh := op.RequestCancel(t)
+		r.NewlyRequested = fresh
+		control := t.State.Cancel()
+		if fresh {
+			control = plan.Next.Cancel()
+		}
+		var err error
+		if r.Steer, err = l.drained(ctx, q, control.DrainedSteer); err != nil {
+			return plan, err
+		}
+		if r.FollowUp, err = l.drained(ctx, q, control.DrainedFollowUp); err != nil {
+			return plan, err
+		}
+		if _, ok := t.Run(); ok && fresh {
+			plan.Events = []op.Event{{Type: op.EventRunAbort, Lane: l.name, RunID: operationID, Body: r.drainedJSON()}}
+		}
+		return plan, nil
+	})
+	close(settled)
+	if live != nil && err == nil {
+		live.gate.Signal()
+	}
+	if live != nil && err != nil {
+		live.gate.Close(errOperationEnded)
+	}
+	return r, err
+}
+
+func (l *Lane) drained(ctx context.Context, q store.Queries, ids []string) ([]message.Message, error) {
+	messages := []message.Message{}
+	for _, id := range ids {
+		content, err := required(ctx, q, l.name, store.Pending(id))
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, message.Message(content.Payload))
+	}
+	return messages, nil
+}
+
+// drainedJSON are the members that abort results and events share.
+func (r AbortRequest) drainedJSON() []byte {
+	dst := appendMessageList([]byte(`,"steer":`), r.Steer)
+	return appendMessageList(append(dst, `,"followUp":`...), r.FollowUp)
+}
+
+func appendMessageList(dst []byte, messages []message.Message) []byte {
+	dst = append(dst, '[')
+	for i, m := range messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, m...)
+	}
+	return append(dst, ']')
+}
+
+// AppendJSON writes the AbortRequestResult of §5.1.
+func (r AbortRequest) AppendJSON(dst []byte) ([]byte, error) {
+	dst = append(dst, `{"operationId":`...)
+	dst = rawjson.AppendQuote(dst, r.OperationID)
+	dst = append(dst, `,"newlyRequested":`...)
+	if r.NewlyRequested {
+		dst = append(dst, "true"...)
+	} else {
+		dst = append(dst, "false"...)
+	}
+	return append(append(dst, r.drainedJSON()...), '}'), nil
+}
+
+// MarshalJSON is AppendJSON.
+func (r AbortRequest) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
+
+// Abort cancels the lane's open operation and makes sure that a pass reconciles
+// it; it returns once the cancellation is durable (spec §5.1, §4.6). An idle lane
+// is *NoActiveOperation.
+func (l *Lane) Abort(ctx context.Context) (AbortRequest, error) {
+	info, err := l.InspectExecution(ctx)
+	if err != nil {
+		return AbortRequest{}, err
+	}
+	if info.Current == nil {
+		return AbortRequest{}, &NoActiveOperation{Lane: l.name}
+	}
+	r, err := l.RequestAbort(ctx, info.Current.ID)
+	if err != nil {
+		return r, err
+	}
+	_, _, err = l.install(ctx, DriveOptions{OperationID: r.OperationID})
+	return r, err
+}
