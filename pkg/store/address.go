@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/drover-run/drover/internal/rawjson"
 )
 
 // Address names one value or list: equal namespace and key name the same
@@ -22,16 +25,28 @@ func (a Address) String() string {
 	return a.Namespace + "/" + a.Key
 }
 
-// Check reports what makes the address unusable: an empty namespace or a NUL in
-// either part (spec §1.3).
+// Check reports what makes the address unusable: an empty namespace, a NUL in
+// either part (spec §1.3), or bytes that JSON text cannot carry unchanged.
 func (a Address) Check() error {
-	if a.Namespace == "" {
+	switch {
+	case a.Namespace == "":
 		return errors.New("address has an empty namespace")
-	}
-	if strings.ContainsRune(a.Namespace, 0) || strings.ContainsRune(a.Key, 0) {
-		return fmt.Errorf("address %q holds a NUL character", a.Namespace+"/"+a.Key)
+	case strings.IndexByte(a.Namespace, 0) >= 0 || strings.IndexByte(a.Key, 0) >= 0:
+		return fmt.Errorf("address %q holds a NUL character", a.String())
+	case !isText(a.Namespace) || !isText(a.Key):
+		return fmt.Errorf("address %q is no text", a.String())
 	}
 	return nil
+}
+
+// isText reports whether a string is the same after it has been JSON: UTF-8, or
+// with surrogates that have no partner.
+func isText(s string) bool {
+	if utf8.ValidString(s) {
+		return true
+	}
+	back, err := rawjson.Unquote(rawjson.Quote(s))
+	return err == nil && back == s
 }
 
 // Reserved reports whether the namespace belongs to drover: pi, pi.* and

@@ -63,7 +63,8 @@ type Backend interface {
 }
 
 // Snapshot is one coherent moment of a session: its header and surviving
-// records in sequence order. NextSeq is the high-water mark. Close ends it.
+// records in sequence order. NextSeq is the high-water mark. Whoever took it
+// closes it; closing twice is legal.
 type Snapshot struct {
 	Header  Header
 	NextSeq int64
@@ -93,7 +94,8 @@ type OwnerInfo struct {
 
 // BuildOptions govern the writing of a whole new store.
 type BuildOptions struct {
-	// Replace allows an existing file to be replaced; otherwise it is ErrExists.
+	// Replace allows an existing file that nobody owns to be replaced; otherwise
+	// it is ErrExists.
 	Replace bool
 	// NoSync leaves out the final fsync, for measurements only.
 	NoSync bool

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -34,7 +36,7 @@ type HeaderField struct {
 }
 
 // AppendJSON writes the header object as the first line of a JSONL store holds
-// it.
+// it. It fails when a raw field is not JSON.
 func (h Header) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"v":`...)
 	dst = rawjson.AppendInt(dst, Format)
@@ -42,7 +44,10 @@ func (h Header) AppendJSON(dst []byte) ([]byte, error) {
 	dst = rawjson.AppendQuote(dst, h.ID)
 	dst = appendIntField(dst, "storageVersion", h.StorageVersion)
 	dst = appendIntField(dst, "createdAt", h.CreatedAt)
-	dst = h.appendOptional(dst)
+	dst, err := h.appendOptional(dst)
+	if err != nil {
+		return nil, err
+	}
 	if h.NextSeq != 0 {
 		dst = appendIntField(dst, "nextSeq", h.NextSeq)
 	}
@@ -50,31 +55,52 @@ func (h Header) AppendJSON(dst []byte) ([]byte, error) {
 }
 
 // Metadata writes the header as commands show it: SessionMetadata, without the
-// framing fields.
+// framing fields. A raw field that is not JSON is left out.
 func (h Header) Metadata() json.RawMessage {
 	dst := append([]byte(nil), `{"id":`...)
 	dst = rawjson.AppendQuote(dst, h.ID)
 	dst = appendIntField(dst, "createdAt", h.CreatedAt)
 	dst = appendIntField(dst, "storageVersion", h.StorageVersion)
-	return append(h.appendOptional(dst), '}')
+	full, err := h.appendOptional(dst)
+	if err != nil {
+		h.Spawn, h.Source, h.Extra = nil, nil, nil
+		full, _ = h.appendOptional(dst)
+	}
+	return append(full, '}')
 }
 
-func (h Header) appendOptional(dst []byte) []byte {
+func (h Header) appendOptional(dst []byte) ([]byte, error) {
 	dst = appendTextField(dst, "cwd", h.CWD)
 	dst = appendTextField(dst, "parentSessionId", h.ParentSessionID)
 	dst = appendTextField(dst, "legacyParentSessionPath", h.LegacyParentSessionPath)
 	dst = appendTextField(dst, "legacySessionId", h.LegacySessionID)
-	if h.Spawn != nil {
-		dst = append(append(dst, `,"spawn":`...), h.Spawn...)
+	dst, err := appendRawField(dst, []byte(`"spawn"`), h.Spawn)
+	if err != nil {
+		return nil, err
 	}
 	dst = appendIntField(dst, "generation", h.Generation)
-	if h.Source != nil {
-		dst = append(append(dst, `,"source":`...), h.Source...)
+	if dst, err = appendRawField(dst, []byte(`"source"`), h.Source); err != nil {
+		return nil, err
 	}
 	for _, f := range h.Extra {
-		dst = append(append(append(append(dst, ','), f.Key...), ':'), f.Value...)
+		if dst, err = appendRawField(dst, f.Key, f.Value); err != nil {
+			return nil, err
+		}
 	}
-	return dst
+	return dst, nil
+}
+
+// appendRawField writes a raw field in one line, whatever its white space.
+func appendRawField(dst, key []byte, value json.RawMessage) ([]byte, error) {
+	if value == nil {
+		return dst, nil
+	}
+	dst = append(append(append(dst, ','), key...), ':')
+	dst, err := rawjson.Compact(dst, value)
+	if err != nil {
+		return nil, fmt.Errorf("header field %s: %w", key, err)
+	}
+	return dst, nil
 }
 
 func appendIntField(dst []byte, key string, n int64) []byte {
@@ -93,70 +119,93 @@ func appendTextField(dst []byte, key, s string) []byte {
 // ParseHeader reads a header object. It refuses what is no format-4 header; the
 // storage version is for the caller to judge.
 func ParseHeader(raw []byte) (Header, error) {
-	var h Header
 	if rawjson.KindOf(raw) != rawjson.Object {
-		return h, fmt.Errorf("header is no JSON object")
+		return Header{}, errors.New("header is no JSON object")
 	}
-	var kind string
-	var format int64
+	var p headerParser
 	for m, err := range rawjson.Members(raw) {
 		if err != nil {
-			return h, fmt.Errorf("header is not valid JSON: %w", err)
+			return Header{}, fmt.Errorf("header is not valid JSON: %w", err)
 		}
-		if err := h.field(m, &kind, &format); err != nil {
-			return h, err
+		if err := p.field(m); err != nil {
+			return Header{}, err
 		}
 	}
 	switch {
-	case kind != "header":
-		return h, fmt.Errorf(`header has no "kind":"header"`)
-	case format != Format:
-		return h, fmt.Errorf("header has format %d, not %d", format, Format)
-	case h.ID == "":
-		return h, fmt.Errorf("header has no id")
-	case h.StorageVersion < 1:
-		return h, fmt.Errorf("header has no storageVersion")
+	case p.kind != "header":
+		return Header{}, errors.New(`header has no "kind":"header"`)
+	case p.format != Format:
+		return Header{}, fmt.Errorf("header has format %d, not %d", p.format, Format)
+	case p.ID == "":
+		return Header{}, errors.New("header has no id")
+	case p.StorageVersion < 1:
+		return Header{}, errors.New("header has no storageVersion")
+	case p.Generation < 0 || p.NextSeq < 0:
+		return Header{}, errors.New("header has a negative generation or nextSeq")
 	}
-	return h, nil
+	return p.Header, nil
 }
 
-func (h *Header) field(m rawjson.Member, kind *string, format *int64) error {
+type headerParser struct {
+	Header
+	kind   string
+	format int64
+}
+
+// field takes over one member. Every value is copied: headers outlive the line
+// they were read from.
+func (p *headerParser) field(m rawjson.Member) error {
 	key, err := rawjson.Unquote(m.Key)
 	if err != nil {
 		return fmt.Errorf("header key: %w", err)
 	}
-	texts := map[string]*string{
-		"kind": kind, "id": &h.ID, "cwd": &h.CWD, "parentSessionId": &h.ParentSessionID,
-		"legacyParentSessionPath": &h.LegacyParentSessionPath, "legacySessionId": &h.LegacySessionID,
-	}
-	ints := map[string]*int64{
-		"v": format, "storageVersion": &h.StorageVersion, "createdAt": &h.CreatedAt,
-		"generation": &h.Generation, "nextSeq": &h.NextSeq,
-	}
-	value := append(json.RawMessage(nil), m.Value...)
-	if p, ok := texts[key]; ok {
-		s, err := rawjson.Unquote(value)
-		if err != nil {
-			return fmt.Errorf("header field %s is no string", key)
-		}
-		*p = s
-		return nil
-	}
-	if p, ok := ints[key]; ok {
-		n, ok := rawjson.ParseInt(value)
-		if !ok {
-			return fmt.Errorf("header field %s is no integer", key)
-		}
-		*p = n
-		return nil
-	}
 	switch key {
+	case "kind":
+		return p.text(key, m.Value, &p.kind)
+	case "id":
+		return p.text(key, m.Value, &p.ID)
+	case "cwd":
+		return p.text(key, m.Value, &p.CWD)
+	case "parentSessionId":
+		return p.text(key, m.Value, &p.ParentSessionID)
+	case "legacyParentSessionPath":
+		return p.text(key, m.Value, &p.LegacyParentSessionPath)
+	case "legacySessionId":
+		return p.text(key, m.Value, &p.LegacySessionID)
+	case "v":
+		return p.number(key, m.Value, &p.format)
+	case "storageVersion":
+		return p.number(key, m.Value, &p.StorageVersion)
+	case "createdAt":
+		return p.number(key, m.Value, &p.CreatedAt)
+	case "generation":
+		return p.number(key, m.Value, &p.Generation)
+	case "nextSeq":
+		return p.number(key, m.Value, &p.NextSeq)
 	case "spawn":
-		h.Spawn = value
+		p.Spawn = bytes.Clone(m.Value)
 	case "source":
-		h.Source = value
+		p.Source = bytes.Clone(m.Value)
 	default:
-		h.Extra = append(h.Extra, HeaderField{Key: append(json.RawMessage(nil), m.Key...), Value: value})
+		p.Extra = append(p.Extra, HeaderField{Key: bytes.Clone(m.Key), Value: bytes.Clone(m.Value)})
 	}
+	return nil
+}
+
+func (p *headerParser) text(key string, raw []byte, into *string) error {
+	s, err := rawjson.Unquote(raw)
+	if err != nil {
+		return fmt.Errorf("header field %s is no string", key)
+	}
+	*into = s
+	return nil
+}
+
+func (p *headerParser) number(key string, raw []byte, into *int64) error {
+	n, ok := rawjson.ParseInt(raw)
+	if !ok {
+		return fmt.Errorf("header field %s is no integer", key)
+	}
+	*into = n
 	return nil
 }

@@ -79,10 +79,11 @@ func format(ms int64, tail [10]byte) string {
 	return id.String()
 }
 
-// IDTime returns the mint time of a UUIDv7, Unix ms.
+// IDTime returns the mint time of a UUIDv7, Unix ms. Other spellings of a UUID
+// than the canonical one are refused: they would be other ids.
 func IDTime(id string) (int64, error) {
 	u, err := uuid.Parse(id)
-	if err != nil {
+	if err != nil || u.String() != id {
 		return 0, fmt.Errorf("id %q is no UUID", id)
 	}
 	if u.Version() != 7 {

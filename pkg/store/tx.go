@@ -156,12 +156,14 @@ func (p *preparer) entry(e *NewEntry, r *Record) error {
 	return nil
 }
 
-// checkShape holds the two rules that storage enforces on entries: customType
+// checkShape holds the rules that storage enforces on entries: customType
 // exactly on custom entries, and no assistant answer that is still pending.
 func checkShape(e *NewEntry) error {
 	switch {
 	case e.ID == "":
 		return fmt.Errorf("entry has no id")
+	case !isText(e.ID) || !isText(e.CustomType):
+		return fmt.Errorf("entry %q: id or customType is no text", e.ID)
 	case (e.Type == TypeCustom) != (e.CustomType != ""):
 		return fmt.Errorf("entry %s: customType belongs to custom entries, all of them and no other", e.ID)
 	case e.Type == TypeMessage:
@@ -197,6 +199,9 @@ func compact(raw json.RawMessage) (json.RawMessage, error) {
 func (p *preparer) usage(u *NewUsage, r *Record) error {
 	if u.ID == "" {
 		return fmt.Errorf("usage row has no id")
+	}
+	if !isText(u.ID) || !isText(u.EntryID) {
+		return fmt.Errorf("usage row %q: id or entryId is no text", u.ID)
 	}
 	usage := u.RawUsage
 	if usage == nil {

@@ -43,14 +43,29 @@ func tagOf(raw []byte, key string) (string, error) {
 	return tag, nil
 }
 
-// as decodes a variant whose fields are plain.
-func as[U, T any](raw []byte) (U, error) {
+// as decodes a variant; parts are those that it must have.
+func as[U, T any](raw []byte, parts ...string) (U, error) {
 	var v T
-	if err := json.Unmarshal(raw, &v); err != nil {
+	err := needs(raw, parts...)
+	if err == nil {
+		err = json.Unmarshal(raw, &v)
+	}
+	if err != nil {
 		var zero U
 		return zero, err
 	}
 	return any(v).(U), nil
+}
+
+// needs refuses an object without one of its parts: their zero values would read
+// as another state than the one that was written.
+func needs(raw []byte, parts ...string) error {
+	for _, part := range parts {
+		if v, ok := rawjson.Get(raw, part); !ok || string(v) == "null" {
+			return fmt.Errorf("object has no %s", part)
+		}
+	}
+	return nil
 }
 
 // DecodeState reads an operation state; an unknown variant is refused (spec
@@ -62,11 +77,11 @@ func DecodeState(raw json.RawMessage) (State, error) {
 	}
 	switch Kind(kind) {
 	case KindRun:
-		return as[State, RunState](raw)
+		return as[State, RunState](raw, "control", "phase", "inbox")
 	case KindCompaction:
-		return as[State, CompactionState](raw)
+		return as[State, CompactionState](raw, "control", "structural")
 	case KindNavigation:
-		return as[State, NavigationState](raw)
+		return as[State, NavigationState](raw, "control", "phase")
 	}
 	return nil, fmt.Errorf("unknown operation kind %q", kind)
 }
@@ -84,13 +99,13 @@ func decodePhase(raw []byte) (Phase, error) {
 	case "assistant":
 		return as[Phase, Assistant](raw)
 	case "tools":
-		return as[Phase, Tools](raw)
+		return as[Phase, Tools](raw, "batch")
 	case "compaction":
-		return as[Phase, InRunCompaction](raw)
+		return as[Phase, InRunCompaction](raw, "structural", "resumeAfter")
 	case "deferred":
-		return as[Phase, DeferredPhase](raw)
+		return as[Phase, DeferredPhase](raw, "deferred")
 	case "failure_drain":
-		return as[Phase, FailureDrain](raw)
+		return as[Phase, FailureDrain](raw, "provenance")
 	}
 	return nil, fmt.Errorf("unknown run phase %q", kind)
 }
@@ -142,6 +157,18 @@ func (c Checkpoint) MarshalJSON() ([]byte, error) {
 func (a Assistant) MarshalJSON() ([]byte, error) {
 	type body Assistant
 	return tagged("kind", "assistant", body(a))
+}
+
+// UnmarshalJSON refuses what is no checkpoint.
+func (c *Checkpoint) UnmarshalJSON(raw []byte) error {
+	if kind, err := tagOf(raw, "kind"); err != nil || kind != "checkpoint" {
+		return fmt.Errorf("phase %q is no checkpoint", kind)
+	}
+	if err := needs(raw, "continuation"); err != nil {
+		return err
+	}
+	type body Checkpoint
+	return json.Unmarshal(raw, (*body)(c))
 }
 
 // UnmarshalJSON reads the generation by its status.

@@ -83,7 +83,11 @@ func (s *NavigationState) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return err
 	}
-	if w.Summarize != (w.Phase.Structural != nil) {
+	want := "ready_to_commit"
+	if w.Summarize {
+		want = "summary"
+	}
+	if w.Phase.Kind != want || w.Summarize != (w.Phase.Structural != nil) {
 		return fmt.Errorf("navigation phase %q does not fit summarize %t", w.Phase.Kind, w.Summarize)
 	}
 	*s = NavigationState{w.Control, w.TargetID, w.Label, w.CustomInstructions, w.Phase.Structural}
@@ -197,6 +201,15 @@ func (p *Provenance) UnmarshalJSON(raw []byte) error {
 		return fmt.Errorf("unknown provenance %q", p.Kind)
 	}
 	return nil
+}
+
+// UnmarshalJSON refuses acceptance data without its intent.
+func (o *Operation) UnmarshalJSON(raw []byte) error {
+	if err := needs(raw, "intent"); err != nil {
+		return err
+	}
+	type body Operation
+	return json.Unmarshal(raw, (*body)(o))
 }
 
 type intentWire struct {

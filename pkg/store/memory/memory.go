@@ -38,7 +38,7 @@ func (d *Driver) Name() string { return "memory" }
 // Ext returns ".mem".
 func (d *Driver) Ext() string { return Ext }
 
-// Build puts a whole new store at path and closes the snapshot.
+// Build puts a whole new store at path; the caller closes the snapshot.
 func (d *Driver) Build(_ context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
 	state, err := FromSnapshot(snap)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(testing.TB) (store.Driver, string) { return &memory.Driver{}, "/repo" })
+	storetest.Run(t, func(t testing.TB) (store.Driver, string) { return &memory.Driver{}, t.TempDir() })
 }
 
 const path = "/repo/s.mem"

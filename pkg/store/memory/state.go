@@ -109,18 +109,17 @@ func NewState(h store.Header, source Source) *State {
 	}
 }
 
-// FromSnapshot reads a whole snapshot into a new State and closes it.
+// FromSnapshot reads a whole snapshot into a new State; the caller closes it.
 func FromSnapshot(snap *store.Snapshot) (*State, error) {
 	h := snap.Header
 	h.NextSeq = snap.NextSeq
 	s := NewState(h, nil)
-	records, err := store.Collect(snap)
-	if err != nil {
-		return nil, err
-	}
-	for i := range records {
-		if err := s.Replay(&records[i], Place{}); err != nil {
-			return nil, fmt.Errorf("record %d of the snapshot: %w", i, err)
+	for r, err := range snap.Records {
+		if err == nil {
+			err = s.Replay(&r, Place{})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read snapshot: %w", err)
 		}
 	}
 	return s, nil

@@ -22,7 +22,8 @@ type backend struct {
 	renewed time.Time // when the lease was last extended, by the monotonic clock
 	stats   store.Stats
 	usage   json.RawMessage // of stats, as it stands in the session row
-	broken  error           // why nothing is written any more
+	ids     knownIDs
+	broken  error // why nothing is written any more
 
 	stop     chan struct{} // ends the renewal
 	stopped  chan struct{} // closed when it has ended
@@ -32,10 +33,22 @@ type backend struct {
 }
 
 // openOwner takes ownership of the session at path.
-func openOwner(ctx context.Context, path string, o store.OpenOptions) (b *backend, err error) {
+func openOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, error) {
 	if o.Now == nil {
 		o.Now = store.SystemNow
 	}
+	for {
+		b, err := tryOwner(ctx, path, o)
+		var lost *store.Lost
+		if !errors.As(err, &lost) {
+			return b, err
+		}
+		// The file was taken away while we waited for it: what counts is what
+		// the path names now.
+	}
+}
+
+func tryOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, error) {
 	path, id, err := locate(path)
 	if err != nil {
 		return nil, err
@@ -44,9 +57,9 @@ func openOwner(ctx context.Context, path string, o store.OpenOptions) (b *backen
 	if err != nil {
 		return nil, err
 	}
-	b, err = own(ctx, h, id, o)
+	b, err := own(ctx, h, id, o)
 	if err != nil {
-		return nil, errors.Join(err, h.close())
+		return nil, errors.Join(err, h.leave(id))
 	}
 	go b.keepLease()
 	return b, nil
@@ -87,6 +100,9 @@ func (b *backend) load(h *handle) error {
 	}
 	b.header = s.header
 	if b.stats, err = h.stats(); err != nil {
+		return err
+	}
+	if err := b.ids.load(h); err != nil {
 		return err
 	}
 	return h.useWAL()
@@ -212,20 +228,25 @@ func (b *backend) Close() error {
 	if far := b.far.seal(); far != nil {
 		errs = append(errs, far.close())
 	}
-	b.closeErr = errors.Join(append(errs, b.leave(h), h.close())...)
+	b.closeErr = errors.Join(append(errs, b.release(h), h.leave(b.id))...)
 	return b.closeErr
 }
 
-// leave releases the lease of a file that is still ours to touch.
-func (b *backend) leave(h *handle) error {
-	if err := b.id.present(b.path); err != nil {
-		// The last connection to close deletes the WAL by its name, which may
-		// belong to another database now.
-		return h.keepWAL()
-	}
+// release gives the claim up where that still means something.
+func (b *backend) release(h *handle) error {
 	err := h.release(b.claim)
 	if b.broken != nil {
-		return nil // already reported, and the process's end releases it too
+		return nil // reported before; the end of the process releases it too
 	}
 	return err
+}
+
+// leave closes a connection that could write. The last one to close deletes the
+// WAL by its name, which belongs to another database once the path does.
+func (h *handle) leave(id identity) error {
+	var err error
+	if id.present(h.path) != nil {
+		err = h.keepWAL()
+	}
+	return errors.Join(err, h.close())
 }

@@ -90,12 +90,15 @@ func mayBuild(path string, o store.BuildOptions) error {
 // createTemp makes an empty private file beside path; SQLite takes its mode
 // over.
 func createTemp(path string) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix(path)+"*")
 	if err != nil {
 		return "", err
 	}
 	return f.Name(), f.Close()
 }
+
+// tempPrefix begins the names of temporary files; fsx.IsTemp knows them.
+func tempPrefix(path string) string { return "." + filepath.Base(path) + ".tmp-" }
 
 // sync makes the content of a closed database survive power loss.
 func (d Driver) sync(path string) error {

@@ -11,7 +11,7 @@ import (
 
 // The statement that every commit begins with: it reads what the commit counts
 // on and yields no row to an owner that was replaced (D19).
-const sqlBase = `SELECT s.next_seq, s.newest_timestamp FROM session s CROSS JOIN writer_lease l
+const sqlBase = `SELECT s.next_seq, s.newest_timestamp FROM writer_lease l CROSS JOIN session s
 	WHERE l.owner_id = ?1 AND l.fence = ?2`
 
 const sqlAdvance = `UPDATE session SET next_seq = ?1, newest_timestamp = ?2, message_count = ?3,
@@ -27,11 +27,10 @@ func (b *backend) Commit(ctx context.Context, tx store.Tx) (store.CommitResult, 
 	if b.broken != nil {
 		return store.CommitResult{}, b.broken
 	}
-	var res store.CommitResult
-	var usage json.RawMessage
+	var done applied
 	renewed := b.renewed
 	err = h.write(func() (err error) {
-		if res, usage, err = b.apply(h, tx); err != nil {
+		if done, err = b.apply(h, tx); err != nil {
 			return err
 		}
 		renewed, err = b.renew(h)
@@ -44,22 +43,62 @@ func (b *backend) Commit(ctx context.Context, tx store.Tx) (store.CommitResult, 
 		}
 		return store.CommitResult{}, err
 	}
-	b.stats, b.usage, b.renewed = res.Stats, usage, renewed
-	return res, nil
+	b.stats, b.usage, b.renewed = done.result.Stats, done.usage, renewed
+	for i := range done.records {
+		b.ids.add(&done.records[i])
+	}
+	return done.result, nil
+}
+
+// applied is a transaction that has been written but not committed.
+type applied struct {
+	records []store.Record
+	result  store.CommitResult
+	usage   json.RawMessage // of the stats
 }
 
 // apply numbers and writes a transaction; h has the write lock.
-func (b *backend) apply(h *handle, tx store.Tx) (res store.CommitResult, usage json.RawMessage, err error) {
+func (b *backend) apply(h *handle, tx store.Tx) (applied, error) {
 	base := store.Base{Now: b.now()}
 	ok, err := h.row(sqlBase, []any{b.claim.owner, b.claim.fence}, &base.NextSeq, &base.Newest)
 	if err != nil {
-		return res, nil, err
+		return applied{}, err
 	}
 	if !ok {
-		return res, nil, &store.Lost{Path: b.path, Reason: "fenced"}
+		return applied{}, &store.Lost{Path: b.path, Reason: "fenced"}
 	}
+	a := applied{usage: b.usage}
+	if a.records, a.result, err = b.prepare(h, tx, base); err != nil {
+		return applied{}, err
+	}
+	a.result.Stats = b.stats
+	for i := range a.records {
+		r := &a.records[i]
+		if err := h.insert(r); err != nil {
+			return applied{}, err
+		}
+		a.result.Stats = a.result.Stats.Add(*r)
+		if r.Usage != nil {
+			a.usage = nil
+		}
+	}
+	if a.usage == nil {
+		if a.usage, err = a.result.Stats.Usage.AppendJSON(nil); err != nil {
+			return applied{}, err
+		}
+	}
+	next := base.NextSeq + int64(len(a.records))
+	_, err = h.exec(sqlAdvance, next, a.result.Timestamp, a.result.Stats.MessageCount, []byte(a.usage))
+	return a, err
+}
+
+// prepare is store.Prepare over this database.
+func (b *backend) prepare(h *handle, tx store.Tx, base store.Base) ([]store.Record, store.CommitResult, error) {
 	var failed error // of a lookup: no fault of the transaction
 	base.Lookup = func(id string) (store.IDKind, error) {
+		if kind, ok := b.ids.kind(id); ok {
+			return kind, nil
+		}
 		kind, err := h.idKind(id)
 		failed = errors.Join(failed, err)
 		return kind, err
@@ -68,27 +107,7 @@ func (b *backend) apply(h *handle, tx store.Tx) (res store.CommitResult, usage j
 	if failed != nil {
 		err = failed
 	}
-	if err != nil {
-		return res, nil, err
-	}
-	res.Stats, usage = b.stats, b.usage
-	for i := range records {
-		if err := h.insert(&records[i]); err != nil {
-			return res, nil, err
-		}
-		res.Stats = res.Stats.Add(records[i])
-		if records[i].Usage != nil {
-			usage = nil
-		}
-	}
-	if usage == nil {
-		if usage, err = res.Stats.Usage.AppendJSON(nil); err != nil {
-			return res, nil, err
-		}
-	}
-	next := base.NextSeq + int64(len(records))
-	_, err = h.exec(sqlAdvance, next, res.Timestamp, res.Stats.MessageCount, []byte(usage))
-	return res, usage, err
+	return records, res, err
 }
 
 // renew extends the lease once a third of its life has passed; it returns when

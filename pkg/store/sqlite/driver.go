@@ -82,8 +82,7 @@ func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) er
 	if err != nil {
 		return err
 	}
-	// The lease is not given up: a contender that opened the file before finds
-	// it deleted. Close sees the same and leaves the names alone.
+	// A contender that opened the file before finds it deleted.
 	err = b.lookup(ctx, func(h *handle) error {
 		if err := h.foldWAL(); err != nil {
 			return err

@@ -17,12 +17,13 @@ const (
 	// the default of 1,000 pages makes one commit in hundreds wait for fsync.
 	dsnOwner = "?mode=rw&" + dsnCommon + "&_txlock=immediate&_synchronous=NORMAL" +
 		"&_pragma=wal_autocheckpoint(2000)&_pragma=cache_size(-16000)"
-	dsnReader    = "?mode=ro&" + dsnCommon + "&_pragma=cache_size(-16000)"
+	// Scans read most pages once: a larger cache would only have to be freed.
+	dsnReader    = "?mode=ro&" + dsnCommon + "&_pragma=cache_size(-4000)"
 	dsnImmutable = dsnReader + "&immutable=1"
 	// dsnBuild fills a file that nobody else can know; the page size must be
 	// set before the first page is written and before WAL.
 	dsnBuild = "?mode=rw&" + dsnCommon + "&_journal_mode=MEMORY&_synchronous=OFF" +
-		"&_pragma=page_size(8192)&_pragma=cache_size(-64000)"
+		"&_pragma=page_size(8192)&_pragma=cache_size(-4000)"
 )
 
 // handle is one SQLite connection, pinned for its whole life, and its kept

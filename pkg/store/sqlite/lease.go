@@ -33,7 +33,7 @@ type claim struct {
 	socket   string
 }
 
-const sqlLease = `SELECT ifnull(owner_id, ''), CAST(fence AS INTEGER), ifnull(CAST(expires_at_ms AS INTEGER), 0),
+const sqlLease = `SELECT ifnull(CAST(owner_id AS TEXT), ''), CAST(fence AS INTEGER), ifnull(CAST(expires_at_ms AS INTEGER), 0),
 	ifnull(CAST(ttl_ms AS INTEGER), 0), ifnull(host, ''), ifnull(boot_id, ''), ifnull(pid_ns, ''),
 	ifnull(CAST(pid AS INTEGER), 0), ifnull(CAST(pid_start AS INTEGER), 0), ifnull(CAST(acquired_at AS INTEGER), 0),
 	ifnull(command, ''), ifnull(socket, '') FROM writer_lease`
@@ -68,7 +68,7 @@ func (c claim) lease(now int64) store.Lease {
 // judged.
 const sqlAcquire = `UPDATE writer_lease SET owner_id = ?1, fence = ?2, expires_at_ms = ?3, ttl_ms = ?4,
 	host = ?5, boot_id = ?6, pid_ns = ?7, pid = ?8, pid_start = ?9, acquired_at = ?10, command = ?11, socket = ?12
-	WHERE ifnull(owner_id, '') = ?13 AND CAST(fence AS INTEGER) = ?14 AND ifnull(CAST(expires_at_ms AS INTEGER), 0) = ?15`
+	WHERE ifnull(CAST(owner_id AS TEXT), '') = ?13 AND CAST(fence AS INTEGER) = ?14 AND ifnull(CAST(expires_at_ms AS INTEGER), 0) = ?15`
 
 // succeed takes the session over from the claim that was judged; false means
 // that another contender was faster.

@@ -98,10 +98,7 @@ func (r *reader) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 // Snapshot reads the present moment through a connection of its own, so that
 // commits go on meanwhile.
 func (b *backend) Snapshot(ctx context.Context) (*store.Snapshot, error) {
-	if err := b.lookup(ctx, func(*handle) error { return nil }); err != nil {
-		return nil, err
-	}
-	h, s, err := view(b.path, dsnReader)
+	h, s, err := b.present(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +115,16 @@ func (b *backend) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 		return nil, errors.Join(err, done())
 	}
 	return snap, nil
+}
+
+// present connects a reader to an owned session, unless it is closed.
+func (b *backend) present(ctx context.Context) (*handle, sessionRow, error) {
+	h, err := b.near.take(ctx)
+	if err != nil {
+		return nil, sessionRow{}, err
+	}
+	defer b.near.give(h)
+	return view(b.path, dsnReader)
 }
 
 func snapshot(ctx context.Context, slot *slot, s sessionRow, done func() error) (*store.Snapshot, error) {

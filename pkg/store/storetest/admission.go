@@ -14,6 +14,7 @@ import (
 var admissionRules = []rule{
 	{"refuses what is not JSON", refusesNonJSON},
 	{"refuses unusable addresses", refusesAddresses},
+	{"refuses names that JSON cannot carry", refusesNames},
 	{"refuses entries that break the structure", refusesStructure},
 	{"refuses pending assistant messages", refusesPendingAssistant},
 	{"refuses values that cannot be encoded", refusesUnencodable},
@@ -51,6 +52,20 @@ func refusesAddresses(t *testing.T, f *fixture) {
 			refuse(t, b, store.NewList[json.RawMessage](a.Namespace, a.Key).Append(raw("1")))
 			refuse(t, b, store.NewList[json.RawMessage](a.Namespace, a.Key).Delete())
 		})
+	}
+}
+
+func refusesNames(t *testing.T, f *fixture) {
+	b := f.empty(t)
+	// Bytes that are no UTF-8, and two halves of one character.
+	for _, name := range []string{"\xff", "a\xc3", "\xed\xa0\xbd\xed\xb8\x80"} {
+		refuse(t, b, store.NewValue[string]("app", name).Set("x"))
+		refuse(t, b, store.NewValue[string](name, "").Delete())
+		refuse(t, b, store.NewList[string]("app", name).Append("x"))
+		refuse(t, b, userEntry(name, "", "x"))
+		refuse(t, b, customEntry("e", "", name, nil))
+		refuse(t, b, usageWrite(name, "", 1, 0))
+		refuse(t, b, usageWrite("u", name, 1, 0))
 	}
 }
 

@@ -35,6 +35,7 @@ func Run(t *testing.T, newDriver NewDriver) {
 		{"isolation", isolationRules},
 		{"lifecycle", lifecycleRules},
 		{"whole stores", wholeRules},
+		{"repository", repoRules},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

@@ -74,6 +74,9 @@ func buildsSnapshot(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	f.build(t, "copy", snap)
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
 	copied := f.open(t, "copy")
 	same(t, "contents of a copy", contents(t, copied), want)
 }

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Main runs one command and returns the exit code. args are without the
+// program's name, env is as os.Environ gives it.
+func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	release := takePipeErrors()
+	defer release()
+	ctx, stop := watchSignals(context.Background())
+	defer stop()
+
+	f := newFactory(env, newStreams(stdin, stdout, stderr))
+	err := guarded(func() error { return execute(ctx, f, args) })
+	if flushErr := f.io.out.Flush(); err == nil {
+		err = flushErr
+	}
+	return int(f.finish(ctx, args, err))
+}
+
+// execute parses the arguments and runs the command they name.
+func execute(ctx context.Context, f *factory, args []string) error {
+	root := newRootCmd(f)
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+// guarded turns a panic into an error: a defect must not look like a usage
+// error, which is what the runtime's own exit code would say.
+func guarded(run func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &failure{code: exitInternal, tag: "fault", message: fmt.Sprintf("internal error: %v\n%s", r, debug.Stack())}
+		}
+	}()
+	return run()
+}
+
+// finish reports an error and says what to exit with.
+func (f *factory) finish(ctx context.Context, args []string, err error) exitCode {
+	fail := explain(bySignal(ctx, err))
+	switch {
+	case fail == nil, errors.Is(err, errPipe):
+		return exitOK
+	case fail.code == exitOK:
+		return exitInternal // a failure never ends with 0
+	}
+	f.fallbackPrinter(args).failure(fail)
+	return fail.code
+}
+
+// bySignal tells an error that only says that work was cut short from one that
+// has its own reason: the first is the signal's doing.
+func bySignal(ctx context.Context, err error) error {
+	caught, ok := errors.AsType[*interrupted](context.Cause(ctx))
+	if !ok || err == nil {
+		return err
+	}
+	cut := errors.Is(err, context.Canceled) || errors.Is(err, store.ErrClosed)
+	if _, direct := errors.AsType[*interrupted](err); !cut && !direct {
+		return err
+	}
+	return &failure{code: caught.exit(), tag: "interrupted", message: caught.Error(), cause: err}
+}

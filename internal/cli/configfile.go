@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// configPath says which configuration file counts: the flag, the environment,
+// or the default when that exists. It is never looked for in the working
+// directory, since it can name programs to run. "" means none.
+func configPath(flag string, env func(string) string) string {
+	if flag != "" {
+		return flag
+	}
+	if path := env("DROVER_CONFIG"); path != "" {
+		return path
+	}
+	dir := env("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) {
+		home := env("HOME")
+		if home == "" {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	path := filepath.Join(dir, "drover", "config.yaml")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return path
+}
+
+// readConfigFile reads the keys of a configuration file.
+func readConfigFile(path string, stdin io.Reader) (map[string]located, error) {
+	switch path {
+	case "":
+		return nil, nil
+	case "-":
+		text, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, configf("read the configuration from stdin: %v", err)
+		}
+		return parseConfig("stdin", text)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, configf("open the configuration: %v", err)
+	}
+	defer f.Close()
+	if err := checkConfigOwner(f); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, configf("read the configuration: %v", err)
+	}
+	return parseConfig(path, text)
+}
+
+// checkConfigOwner refuses a file that somebody else could have written (D49).
+func checkConfigOwner(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return configf("read the configuration: %v", err)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return configf("configuration %s can be written by others (mode %04o)", f.Name(), info.Mode().Perm()).
+			withHint("chmod go-w %s", f.Name())
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Getuid() {
+		return configf("configuration %s belongs to another user (uid %d)", f.Name(), st.Uid)
+	}
+	return nil
+}
+
+// parseConfig flattens the YAML document to dotted keys and refuses keys that
+// mean nothing.
+func parseConfig(name string, text []byte) (map[string]located, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, yamlFailure(name, text, err)
+	}
+	keys := map[string]located{}
+	if doc.Kind == 0 {
+		return keys, nil // nothing but comments
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return keys, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, configf("%s: the configuration must be a mapping of keys to values", at(name, root))
+	}
+	return keys, flattenConfig(keys, name, "", root)
+}
+
+func flattenConfig(keys map[string]located, name, prefix string, node *yaml.Node) error {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		k, v := node.Content[i], node.Content[i+1]
+		if v.Kind == yaml.AliasNode {
+			v = v.Alias
+		}
+		key := prefix + k.Value
+		where := at(name, k)
+		if _, twice := keys[key]; twice {
+			return configf("%s: %s is given twice", where, key)
+		}
+		s, known := findSetting(key)
+		switch {
+		case known && v.Kind == yaml.ScalarNode:
+			if v.Tag == "!!null" {
+				return configf("%s: %s has no value", where, key)
+			}
+			keys[key] = located{value: v.Value, where: where}
+		case known && s.list && v.Kind == yaml.SequenceNode:
+			keys[key] = located{value: joinSequence(v), where: where}
+		case known:
+			return configf("%s: %s must be a single value", where, key)
+		case isSection(key) && v.Kind == yaml.MappingNode:
+			if err := flattenConfig(keys, name, key+".", v); err != nil {
+				return err
+			}
+		default:
+			return unknownKey(where, key)
+		}
+	}
+	return nil
+}
+
+func joinSequence(node *yaml.Node) string {
+	parts := make([]string, len(node.Content))
+	for i, item := range node.Content {
+		parts[i] = item.Value
+	}
+	return strings.Join(parts, ",")
+}
+
+func findSetting(key string) (setting, bool) {
+	all := settings()
+	i := slices.IndexFunc(all, func(s setting) bool { return s.key == key })
+	if i < 0 {
+		return setting{}, false
+	}
+	return all[i], true
+}
+
+func isSection(key string) bool {
+	return slices.ContainsFunc(settings(), func(s setting) bool { return strings.HasPrefix(s.key, key+".") })
+}
+
+func unknownKey(where, key string) error {
+	if first, _, _ := strings.Cut(key, "."); slices.Contains(laterKeys(), first) {
+		return configf("%s: %s is not supported by this version of drover", where, escapeLine(key))
+	}
+	var names []string
+	for _, s := range settings() {
+		names = append(names, s.key)
+	}
+	return configf("%s: unknown key %s; the nearest valid one is %s", where, escapeLine(key), nearest(key, names))
+}
+
+func at(name string, node *yaml.Node) string {
+	return fmt.Sprintf("%s:%d:%d", name, node.Line, node.Column)
+}
+
+// yamlFailure reports a syntax error. The parser tells the line only: the
+// column is where that line's text starts.
+func yamlFailure(name string, text []byte, err error) error {
+	line := 1
+	if m := regexp.MustCompile(`line (\d+): `).FindStringSubmatch(err.Error()); m != nil {
+		line, _ = strconv.Atoi(m[1])
+	}
+	column := 1
+	if lines := strings.Split(string(text), "\n"); line <= len(lines) {
+		column += len(lines[line-1]) - len(strings.TrimLeft(lines[line-1], " \t"))
+	}
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	msg = regexp.MustCompile(`^line \d+: `).ReplaceAllString(msg, "")
+	return configf("%s:%d:%d: %s", name, line, column, msg)
+}

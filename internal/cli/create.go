@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+type createOptions struct {
+	base
+	models  func() (effect.Models, error)
+	session newSession
+	lane    laneFlags
+}
+
+// newSession are the flags that describe a session to be made.
+type newSession struct {
+	name    string
+	backend string
+	cwd     string
+	id      string
+}
+
+func (n *newSession) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&n.name, "name", "", "the session's name")
+	flags.StringVar(&n.backend, "backend", "", "how it is stored: sqlite or jsonl")
+	flags.StringVar(&n.cwd, "cwd", "", "the folder it works in (default: the current one)")
+	flags.StringVar(&n.id, "id", "", "its id (default: a new UUIDv7)")
+}
+
+// given reports the first of these flags that was used.
+func (n *newSession) given(cmd *cobra.Command) string {
+	for _, name := range []string{"name", "backend", "cwd", "id"} {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// options checks the flags before anything is written.
+func (n *newSession) options(c *config) (store.CreateOptions, error) {
+	o := store.CreateOptions{ID: n.id, Name: n.name, Backend: n.backend, CWD: n.cwd}
+	if o.Backend == "" {
+		o.Backend = c.backend
+	}
+	if o.Backend != "sqlite" && o.Backend != "jsonl" {
+		return o, usagef("--backend %q: want sqlite or jsonl", escapeLine(o.Backend))
+	}
+	if err := checkOneLine("--name", n.name); err != nil {
+		return o, err
+	}
+	if n.id != "" {
+		if err := store.CheckID(n.id); err != nil {
+			return o, err
+		}
+	}
+	if o.CWD == "" {
+		// A folder that is gone is no reason to refuse a session.
+		o.CWD, _ = os.Getwd()
+		return o, nil
+	}
+	cwd, err := filepath.Abs(o.CWD)
+	if err != nil {
+		return o, fmt.Errorf("locate --cwd: %w", err)
+	}
+	o.CWD = cwd
+	return o, nil
+}
+
+// laneFlags are the flags that configure a lane.
+type laneFlags struct {
+	model    string
+	thinking string
+	tools    string
+	changed  func(string) bool
+}
+
+func (l *laneFlags) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&l.model, "model", "", "the model that answers, as `PROVIDER/ID`")
+	flags.StringVar(&l.thinking, "thinking", "", "how much it reasons: a `LEVEL` from off to max")
+	flags.StringVar(&l.tools, "tools", "", "the active tools, as `NAMES` joined by commas")
+	l.changed = flags.Changed
+}
+
+// configure turns the given flags into setters.
+func (l *laneFlags) configure() (engine.Configure, error) {
+	var c engine.Configure
+	if l.changed("model") {
+		ref, err := message.ParseModelRef(l.model)
+		if err == nil {
+			ref, err = absoluteModel(ref)
+		}
+		if err != nil {
+			return c, usagef("--model: %v", err)
+		}
+		c.Model = &ref
+	}
+	if l.changed("thinking") {
+		level, err := message.ParseThinkingLevel(l.thinking)
+		if err != nil {
+			return c, usagef("--thinking: %v", err)
+		}
+		c.ThinkingLevel = &level
+	}
+	if l.changed("tools") {
+		tools := splitList(l.tools)
+		c.ActiveToolNames = &tools
+	}
+	return c, nil
+}
+
+// configured is a lane configuration after setters.
+func configured(cfg store.LaneConfiguration, c engine.Configure) store.LaneConfiguration {
+	if c.Model != nil {
+		cfg.Model = *c.Model
+	}
+	if c.ThinkingLevel != nil {
+		cfg.ThinkingLevel = *c.ThinkingLevel
+	}
+	if c.ActiveToolNames != nil {
+		cfg.ActiveToolNames = *c.ActiveToolNames
+	}
+	return cfg
+}
+
+// checkOneLine refuses names that would not stay on one line.
+func checkOneLine(what, s string) error {
+	for _, r := range s {
+		if unsafeRune(r) {
+			return usagef("%s must be one line without control characters, it holds %U", what, r)
+		}
+	}
+	if len(s) > 0 && len(plainText(s)) != len(s) {
+		return usagef("%s is not UTF-8", what)
+	}
+	return nil
+}
+
+func newCreateCmd(f *factory, runF func(context.Context, *createOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = runCreate
+	}
+	o := &createOptions{models: f.models}
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a new session and print its id",
+		Long: `Make a new session and print its id.
+
+Without --model, --thinking or --tools the session stays unconfigured until its
+first prompt, which takes them from the configuration.` +
+			exitHelp(exitOK, exitUsage, exitIO, exitRefused),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.base, err = f.base("create"); err != nil {
+				return err
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	o.session.bind(cmd)
+	o.lane.bind(cmd)
+	return cmd
+}
+
+func runCreate(ctx context.Context, o *createOptions) error {
+	options, err := o.session.options(o.config)
+	if err != nil {
+		return err
+	}
+	setters, err := o.lane.configure()
+	if err != nil {
+		return err
+	}
+	if setters != (engine.Configure{}) {
+		seed, err := o.config.seed()
+		if err != nil {
+			return err
+		}
+		cfg := configured(seed, setters)
+		models, err := o.models()
+		if err != nil {
+			return err
+		}
+		if err := checkIdentities(models, cfg); err != nil {
+			return err
+		}
+		options.Config = &cfg
+	}
+	s, ref, err := o.repo.Create(ctx, options)
+	if err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	return o.out.result(nil, func(d *object) {
+		d.str("id", ref.ID)
+		d.str("path", ref.Path)
+		d.str("backend", ref.Backend)
+	}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, ref.ID)
+		return err
+	})
+}
+
+// checkIdentities refuses a configuration whose model or tools do not exist.
+func checkIdentities(models effect.Models, cfg store.LaneConfiguration) error {
+	refusal := &engine.MissingIdentities{Lane: store.MainLane, Missing: op.Missing{Tools: append([]string{}, cfg.ActiveToolNames...)}}
+	_, err := models.Resolve(cfg.Model)
+	if unknown, ok := errors.AsType[*effect.UnknownModel](err); ok {
+		refusal.Missing.Model, refusal.Err = cfg.Model.String(), unknown
+		return refusal
+	}
+	if err == nil && len(cfg.ActiveToolNames) > 0 {
+		return refusal
+	}
+	return err
+}

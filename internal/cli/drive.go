@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+type driveOptions struct {
+	base
+	models    func() (effect.Models, error)
+	session   string
+	lane      string
+	operation string
+	deadline  int64 // Unix ms, 0 for none
+	waitRetry bool
+	passes    int // 0: until settled
+	all       bool
+	jobs      int
+	inPlace   bool
+}
+
+func newDriveCmd(f *factory, runF func(context.Context, *driveOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = func(ctx context.Context, o *driveOptions) error {
+			if o.all {
+				return runDriveAll(ctx, o)
+			}
+			return runDrive(ctx, o)
+		}
+	}
+	o := &driveOptions{models: f.models}
+	var deadline, passes string
+	cmd := &cobra.Command{
+		Use:   "drive SESSION",
+		Short: "Drive an open operation on from where it stands",
+		Long: `Drive the open operation of a session's lane on from where it stands, one pass:
+until it settles, has to wait, or reaches the deadline. A request that was under
+way when its process died is not repeated silently: its answer is recorded as an
+error with what had arrived, and the retry policy decides.
+
+With --all drive every lane of the repository that has an open operation and
+whose session nobody owns.` +
+			exitHelp(exitOK, exitFailed, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused,
+				exitAborted, exitLocked, exitLater, exitInt, exitTerm),
+		Args:              maxArgs(1),
+		ValidArgsFunction: completeSession(f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := o.target(f, cmd, args); err != nil {
+				return err
+			}
+			if o.passes, err = parsePasses(passes); err != nil {
+				return err
+			}
+			if o.base, err = f.base("drive"); err != nil {
+				return err
+			}
+			o.inPlace = f.flags.inPlace
+			if deadline != "" {
+				if o.deadline, err = parseWhen("--deadline", deadline, f.now(), 1); err != nil {
+					return err
+				}
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` to drive")
+	flags.StringVar(&o.operation, "operation", "", "drive only the operation with this `ID`")
+	flags.StringVar(&deadline, "deadline", "", "stop at a safe point at `T`, a duration or an instant")
+	flags.BoolVar(&o.waitRetry, "wait-retry", false, "wait here for retries instead of ending with 75")
+	flags.Bool("poll-deferred", false, "poll a deferred answer at once")
+	flags.StringVar(&passes, "passes", "1", "how many passes: `N` or until-settled")
+	flags.BoolVar(&o.all, "all", false, "drive every open operation of the repository")
+	flags.IntVar(&o.jobs, "jobs", 8, "with --all, at most `N` sessions at a time")
+	return cmd
+}
+
+func (o *driveOptions) target(f *factory, cmd *cobra.Command, args []string) (err error) {
+	if !o.all {
+		if cmd.Flags().Changed("jobs") {
+			return usagef("--jobs goes with --all only")
+		}
+		o.session, _, err = sessionArg(f, args)
+		return err
+	}
+	switch {
+	case len(args) > 0:
+		return usagef("--all and SESSION exclude each other")
+	case cmd.Flags().Changed("lane"), o.operation != "":
+		return usagef("--all drives every lane: --lane and --operation go with a SESSION")
+	case o.jobs < 1:
+		return usagef("--jobs must be 1 or more")
+	}
+	return nil
+}
+
+// parsePasses reads --passes; 0 stands for until-settled.
+func parsePasses(s string) (int, error) {
+	if s == "until-settled" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return 0, usagef("--passes %q: want a number of 1 or more, or until-settled", escapeLine(s))
+	}
+	return n, nil
+}
+
+func runDrive(ctx context.Context, o *driveOptions) error {
+	models, err := o.models()
+	if err != nil {
+		return err
+	}
+	s, ref, err := o.openSession(ctx, o.session, o.inPlace)
+	if err != nil {
+		return err
+	}
+	options, err := o.config.harnessOptions(s, models, o.now)
+	if err != nil {
+		return firstOf(err, s.Close())
+	}
+	return withHarness(ctx, options, func(h *engine.Harness) error { return o.run(ctx, h, ref) })
+}
+
+func (o *driveOptions) run(ctx context.Context, h *engine.Harness, ref store.Ref) error {
+	lane, err := h.Lane(o.lane)
+	if err != nil {
+		return err
+	}
+	id, err := o.current(ctx, lane)
+	if err != nil {
+		return err
+	}
+	follow := newFollower(o.out, o.lane)
+	defer follow.watch(h)()
+	d, err := o.drivePasses(ctx, lane, id)
+	if err == nil {
+		err = outcomeFailure(ref.ID, o.lane, d)
+	}
+	err = bySignal(ctx, err)
+	follow.endLine()
+	if d.Kind == "" && err != nil && !cutShort(err) {
+		return err
+	}
+	return o.out.result(err, func(doc *object) {
+		doc.str("session", ref.ID)
+		doc.str("lane", o.lane)
+		writeDrive(doc, id, d)
+	}, func(w io.Writer) error { return o.settledText(w, d, follow) })
+}
+
+// current is the operation to drive. On an idle lane only the latest one that
+// ended can be named: its outcome is told again.
+func (o *driveOptions) current(ctx context.Context, lane *engine.Lane) (string, error) {
+	info, err := lane.InspectExecution(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case info.Current != nil && o.operation == "":
+		return info.Current.ID, nil
+	case info.Current != nil:
+		return o.operation, nil
+	case o.operation != "" && info.LastResult != nil && info.LastResult.OperationID == o.operation:
+		return o.operation, nil
+	}
+	return "", &engine.NothingToResume{Lane: lane.Name()}
+}
+
+// drivePasses drives one pass after another. A retry wait between two of them
+// is waited for here.
+func (o *driveOptions) drivePasses(ctx context.Context, lane *engine.Lane, id string) (engine.DriveOutcome, error) {
+	for pass := 1; ; pass++ {
+		d, err := lane.Drive(ctx, engine.DriveOptions{OperationID: id, Deadline: o.deadline, WaitForRetry: o.waitRetry})
+		last := pass == o.passes || d.Kind != engine.Waiting || d.Reason != engine.WaitRetry
+		if err != nil || last || o.deadline != 0 && *d.NotBefore > o.deadline {
+			return d, err
+		}
+		if err := sleepUntil(ctx, *d.NotBefore, o.now()); err != nil {
+			return d, err
+		}
+	}
+}
+
+func sleepUntil(ctx context.Context, at, now int64) error {
+	t := time.NewTimer(time.Duration(at-now) * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// writeDrive writes the DriveOutcome of §5.1; a pass that a signal cut short
+// has none.
+func writeDrive(doc *object, id string, d engine.DriveOutcome) {
+	if d.Kind == "" {
+		doc.str("operationId", id)
+		return
+	}
+	raw, err := d.AppendJSON(nil)
+	doc.fail(err)
+	doc.members(raw)
+	if d.NotBefore == nil {
+		writeNotBefore(doc, d)
+	}
+}
+
+// settledText prints the answer of an operation that had settled before.
+func (o *driveOptions) settledText(w io.Writer, d engine.DriveOutcome, follow *follower) error {
+	if follow.any || d.Outcome == nil || d.Outcome.FinalMessage == nil {
+		return nil
+	}
+	text := d.Outcome.FinalMessage.Text()
+	if text == "" {
+		return nil
+	}
+	if o.out.outTTY {
+		text = escapeText(text)
+	}
+	_, err := io.WriteString(w, plainText(text)+"\n")
+	return err
+}
+
+// cutShort reports an error that a signal caused.
+func cutShort(err error) bool {
+	f := explain(err)
+	return f != nil && f.tag == "interrupted"
+}

@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// driven is what drive --all did with one lane.
+type driven struct {
+	session string
+	lane    string // "" when the session was not opened
+	id      string
+	outcome engine.DriveOutcome
+	skipped bool // another process owns the session
+	err     error
+}
+
+// sweep collects what the workers did.
+type sweep struct {
+	out *printer
+
+	mu    sync.Mutex
+	lanes []driven
+}
+
+func (s *sweep) add(d driven) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lanes = append(s.lanes, d)
+	// A failed write sticks to the stream and is reported at the end.
+	_ = s.out.item(func(o *object) { d.write(o) })
+	switch {
+	case d.skipped:
+		s.out.note("skipped %s: another process owns it", escapeLine(d.session))
+	case d.err != nil && d.outcome.Kind == "":
+		s.out.note("failed %s: %s", escapeLine(d.session), escapeLine(explain(d.err).message))
+	}
+}
+
+func runDriveAll(ctx context.Context, o *driveOptions) error {
+	models, err := o.models()
+	if err != nil {
+		return err
+	}
+	listed, err := o.repo.List(ctx)
+	if err != nil {
+		return err
+	}
+	s := &sweep{out: o.out}
+	var g errgroup.Group
+	g.SetLimit(o.jobs)
+	for _, l := range listed {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			o.sweepSession(ctx, s, models, l)
+			return nil
+		})
+	}
+	_ = g.Wait() // workers report through the sweep
+	return s.report(ctx)
+}
+
+// sweepSession drives the open operations of one session, all lanes at once.
+func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, models effect.Models, l store.Listed) {
+	fail := func(err error) { s.add(driven{session: l.Ref.ID, err: err}) }
+	if l.Err != nil {
+		fail(l.Err)
+		return
+	}
+	open, err := o.openOperations(ctx, l.Ref)
+	if err != nil {
+		fail(err)
+		return
+	}
+	if open == 0 || ctx.Err() != nil {
+		return
+	}
+	session, err := o.repo.Open(ctx, l.Ref)
+	if _, held := errors.AsType[*store.Held](err); held {
+		s.add(driven{session: l.Ref.ID, skipped: true})
+		return
+	}
+	if err != nil {
+		fail(err)
+		return
+	}
+	options, err := o.config.harnessOptions(session, models, o.now)
+	if err != nil {
+		fail(firstOf(err, session.Close()))
+		return
+	}
+	err = withHarness(ctx, options, func(h *engine.Harness) error {
+		var lanes errgroup.Group
+		for _, lane := range h.Lanes() {
+			lanes.Go(func() error { return o.sweepLane(ctx, s, l.Ref, lane) })
+		}
+		return lanes.Wait()
+	})
+	if err != nil {
+		fail(err)
+	}
+}
+
+// openOperations counts them without taking the lease.
+func (o *driveOptions) openOperations(ctx context.Context, ref store.Ref) (n int, err error) {
+	if ref.Legacy {
+		return 0, nil // read-only, so nothing can be open
+	}
+	r, err := o.repo.View(ctx, ref)
+	if err != nil {
+		return 0, err
+	}
+	reports, err := engine.Inspect(ctx, r, engine.InspectOptions{})
+	for _, report := range reports {
+		if report.Current != nil {
+			n++
+		}
+	}
+	return n, firstOf(err, r.Close())
+}
+
+func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, lane *engine.Lane) error {
+	info, err := lane.InspectExecution(ctx)
+	if err != nil || info.Current == nil {
+		return err
+	}
+	d := driven{session: ref.ID, lane: lane.Name(), id: info.Current.ID}
+	d.outcome, err = o.drivePasses(ctx, lane, d.id)
+	if err == nil {
+		err = outcomeFailure(ref.ID, d.lane, d.outcome)
+	}
+	d.err = bySignal(ctx, err)
+	s.add(d)
+	return nil
+}
+
+func (d *driven) write(o *object) {
+	o.str("session", d.session)
+	o.optStr("lane", d.lane)
+	switch {
+	case d.skipped:
+		o.bool("skipped", true)
+	case d.lane != "":
+		writeDrive(o, d.id, d.outcome)
+	}
+	if d.outcome.Kind == "" {
+		o.itemError(d.err)
+	}
+	if !d.skipped {
+		code := exitOK
+		if f := explain(d.err); f != nil {
+			code = f.code
+		}
+		o.exit(code)
+	}
+}
+
+// totals of a sweep.
+type totals struct {
+	driven, settled, waiting, yielded, skipped, failed int64
+	nextWake                                           *int64
+}
+
+func (s *sweep) totals() totals {
+	var t totals
+	for _, d := range s.lanes {
+		switch {
+		case d.skipped:
+			t.skipped++
+			continue
+		case d.outcome.Kind == "":
+			t.failed++
+			continue
+		}
+		t.driven++
+		switch d.outcome.Kind {
+		case engine.Settled:
+			t.settled++
+		case engine.Waiting:
+			t.waiting++
+		case engine.Yielded:
+			t.yielded++
+		}
+		if at := d.outcome.NotBefore; at != nil && (t.nextWake == nil || *at < *t.nextWake) {
+			t.nextWake = at
+		}
+	}
+	return t
+}
+
+func (s *sweep) report(ctx context.Context) error {
+	t := s.totals()
+	return s.out.result(s.failure(ctx), func(o *object) {
+		o.array("items", len(s.lanes), func(i int, o *object) { s.lanes[i].write(o) })
+		o.object("totals", func(o *object) {
+			o.int("driven", t.driven)
+			o.int("settled", t.settled)
+			o.int("waiting", t.waiting)
+			o.int("yielded", t.yielded)
+			o.int("skipped", t.skipped)
+			o.int("failed", t.failed)
+			o.optInt("nextWake", t.nextWake)
+		})
+	}, func(w io.Writer) error {
+		p := &lines{w: w}
+		for _, d := range s.lanes {
+			if d.lane != "" {
+				p.line("%s  %s  %s", escapeLine(d.session), escapeLine(d.lane), describeDriven(d))
+			}
+		}
+		p.line("%d driven: %d settled, %d waiting, %d yielded; %d skipped, %d failed", t.driven, t.settled, t.waiting, t.yielded, t.skipped, t.failed)
+		if t.nextWake != nil {
+			p.line("next wake: %s", instant(*t.nextWake))
+		}
+		return p.err
+	})
+}
+
+func describeDriven(d driven) string {
+	if d.err != nil {
+		return escapeLine(explain(d.err).message)
+	}
+	return string(d.outcome.Kind)
+}
+
+// failure is the error that the sweep ends with: of one item its own, of several
+// what they have in common.
+func (s *sweep) failure(ctx context.Context) error {
+	if caught := context.Cause(ctx); caught != nil {
+		return bySignal(ctx, caught)
+	}
+	var errs []error
+	for _, d := range s.lanes {
+		if !d.skipped {
+			errs = append(errs, d.err)
+		}
+	}
+	return itemsFailure("lanes", errs)
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// factory is what a command's constructor takes its dependencies from: cheap
+// values, and functions for what costs something or can fail.
+type factory struct {
+	env    func(name string) string // "" when unset
+	io     *streams
+	now    func() int64
+	flags  *globals
+	config func() (*config, error)
+	out    func() (*printer, error)
+	repo   func(command string) (*store.Repo, error)
+	models func() (effect.Models, error)
+}
+
+// globals are the flags of every command.
+type globals struct {
+	repo       string
+	config     string
+	output     string
+	json       bool
+	leaseWait  string
+	inPlace    bool
+	quiet      bool
+	verbose    bool
+	noColor    bool
+	noProgress bool
+	given      map[string]string // the ones that configure, when given
+}
+
+func newFactory(env []string, io *streams) *factory {
+	f := &factory{env: lookup(env), io: io, now: store.SystemNow, flags: &globals{}}
+	f.config = sync.OnceValues(f.loadConfig)
+	f.out = sync.OnceValues(f.newPrinter)
+	f.repo = f.openRepo
+	f.models = f.newModels
+	return f
+}
+
+// lookup reads an environment; of a name given twice the last counts.
+func lookup(env []string) func(string) string {
+	values := make(map[string]string, len(env))
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		values[name] = value
+	}
+	return func(name string) string { return values[name] }
+}
+
+func (g *globals) bind(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&g.repo, "repo", "", "the `DIR` that holds the sessions")
+	flags.StringVar(&g.config, "config", "", "the configuration `FILE`")
+	flags.StringVarP(&g.output, "output", "o", "", "the `FORM` of results: text, json or ndjson")
+	flags.BoolVar(&g.json, "json", false, "the same as --output json")
+	flags.StringVar(&g.leaseWait, "lease-wait", "", "how long to wait for a session that another process owns, as a `DUR`ation")
+	flags.BoolVar(&g.inPlace, "in-place", false, "convert a legacy file given by path when it is written, and keep FILE.v3.bak")
+	flags.BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on stderr but errors")
+	flags.BoolVarP(&g.verbose, "verbose", "v", false, "say more on stderr")
+	flags.BoolVar(&g.noColor, "no-color", false, "no colours")
+	flags.BoolVar(&g.noProgress, "no-progress", false, "no progress bars")
+}
+
+// collect remembers which flags were given; an empty value is refused rather
+// than taken for none.
+func (g *globals) collect(cmd *cobra.Command) error {
+	g.given = map[string]string{}
+	for name, value := range map[string]string{"repo": g.repo, "output": g.output, "lease-wait": g.leaseWait, "config": g.config} {
+		if !cmd.Flags().Changed(name) {
+			continue
+		}
+		if value == "" {
+			return usagef("--%s needs a value", name)
+		}
+		g.given[name] = value
+	}
+	if g.json {
+		if g.output != "" && g.output != string(formatJSON) {
+			return usagef("--json and --output %s exclude each other", escapeLine(g.output))
+		}
+		g.given["output"] = string(formatJSON)
+	}
+	return nil
+}
+
+func (f *factory) loadConfig() (*config, error) {
+	file, err := readConfigFile(configPath(f.flags.config, f.env), f.io.in)
+	if err != nil {
+		return nil, err
+	}
+	return resolveConfig(sources{file: file, env: f.env, flags: f.flags.given})
+}
+
+func (f *factory) newPrinter() (*printer, error) {
+	c, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+	return f.printerFor(c.output), nil
+}
+
+func (f *factory) printerFor(form format) *printer {
+	return &printer{
+		streams: f.io, format: form, now: f.now,
+		quiet: f.flags.quiet, verbose: f.flags.verbose && !f.flags.quiet,
+		color:    !f.flags.noColor && f.env("NO_COLOR") == "" && f.env("TERM") != "dumb",
+		progress: !f.flags.noProgress && !f.flags.quiet && f.io.errTTY,
+	}
+}
+
+// fallbackPrinter reports errors that come before, or from, the configuration:
+// it looks for the output format in what was typed.
+func (f *factory) fallbackPrinter(args []string) *printer {
+	if f.flags.given != nil {
+		if p, err := f.out(); err == nil {
+			return p
+		}
+	}
+	return f.printerFor(guessFormat(args, f.env("DROVER_OUTPUT")))
+}
+
+func guessFormat(args []string, env string) format {
+	form := formatText
+	take := func(s string) {
+		if parsed, err := parseFormat(s); err == nil {
+			form = parsed
+		}
+	}
+	take(env)
+	for i, arg := range args {
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case arg == "--":
+			return form
+		case arg == "--json":
+			form = formatJSON
+		case (name == "--output" || name == "-o") && joined:
+			take(value)
+		case (arg == "--output" || arg == "-o") && i+1 < len(args):
+			take(args[i+1])
+		case strings.HasPrefix(arg, "-o") && !strings.HasPrefix(arg, "--"):
+			take(arg[2:])
+		}
+	}
+	return form
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+type helpOptions struct {
+	out  *printer
+	root *cobra.Command
+	args []string
+}
+
+func newHelpCmd(f *factory, runF func(context.Context, *helpOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = runHelp
+	}
+	return &cobra.Command{
+		Use:   "help [COMMAND|TOPIC]",
+		Short: "Explain a command or a topic",
+		Long:  "Explain a command, or the topic exit-codes." + exitHelp(exitOK, exitUsage),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return helpTopics(cmd.Root(), args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out, err := f.out()
+			if err != nil {
+				return err
+			}
+			return runF(cmd.Context(), &helpOptions{out: out, root: cmd.Root(), args: args})
+		},
+	}
+}
+
+func helpTopics(root *cobra.Command, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	names := []string{"exit-codes"}
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+func runHelp(_ context.Context, o *helpOptions) error {
+	if len(o.args) == 1 && o.args[0] == "exit-codes" {
+		return helpExitCodes(o.out)
+	}
+	cmd, rest, err := o.root.Find(o.args)
+	if err != nil || len(rest) > 0 {
+		topic := strings.Join(o.args, " ")
+		return usagef("no help on %q", escapeLine(topic)).
+			withHint("the nearest is `drover help %s`", nearest(topic, helpTopics(o.root, nil)))
+	}
+	return cmd.Help()
+}
+
+func helpExitCodes(out *printer) error {
+	rows := exitTable()
+	return out.result(nil, func(o *object) {
+		o.array("exitCodes", len(rows), func(i int, o *object) {
+			o.int("code", int64(rows[i].code))
+			o.str("name", rows[i].name)
+			o.str("meaning", rows[i].meaning)
+		})
+	}, func(w io.Writer) error {
+		for _, row := range rows {
+			if _, err := fmt.Fprintf(w, "%3d  %-9s  %s\n", row.code, row.name, row.meaning); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintln(w, "\nAn unknown code is a failure.")
+		return err
+	})
+}

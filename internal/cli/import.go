@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/v3import"
+)
+
+type importOptions struct {
+	base
+	paths     []string
+	recursive bool
+	backend   string
+	onExists  string
+	batch     v3import.BatchOptions
+}
+
+func newImportCmd(f *factory, runF func(context.Context, *importOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = runImport
+	}
+	o := &importOptions{}
+	cmd := &cobra.Command{
+		Use:   "import-v3 PATH...",
+		Short: "Import legacy coding-agent sessions",
+		Long: `Import session files of the legacy coding-agent formats, versions 1 to 3, into the
+repository. In a folder every *.jsonl file counts. The source is never touched,
+a file that was imported before is skipped, and a broken one is named by line and
+byte offset and stops no other.` +
+			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) == 0 {
+				return usagef("which files? Name at least one PATH")
+			}
+			o.paths = args
+			if o.base, err = f.base("import-v3"); err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.recursive, "recursive", false, "look into the folders of folders too")
+	flags.StringVar(&o.backend, "backend", "", "how the sessions are stored: sqlite or jsonl")
+	flags.IntVar(&o.batch.Jobs, "jobs", runtime.GOMAXPROCS(0), "handle `N` files at a time")
+	flags.BoolVar(&o.batch.DryRun, "dry-run", false, "read and judge every file, write nothing")
+	flags.StringVar(&o.onExists, "on-exists", string(v3import.OnExistsSkip), "what to do with a session imported before: skip, fail or replace")
+	flags.BoolVar(&o.batch.Strict, "strict", false, "refuse a file on any warning")
+	flags.BoolVar(&o.batch.Salvage, "salvage", false, "read on past damage and keep what is readable")
+	flags.BoolVar(&o.batch.NewID, "new-id", false, "give every session a new id")
+	return cmd
+}
+
+func (o *importOptions) check() error {
+	switch v3import.OnExists(o.onExists) {
+	case v3import.OnExistsSkip, v3import.OnExistsFail, v3import.OnExistsReplace:
+		o.batch.OnExists = v3import.OnExists(o.onExists)
+	default:
+		return usagef("--on-exists %q: want skip, fail or replace", escapeLine(o.onExists))
+	}
+	if o.batch.Jobs < 1 {
+		return usagef("--jobs must be 1 or more")
+	}
+	switch o.backend {
+	case "":
+		o.backend = o.config.backend
+	case "sqlite", "jsonl":
+	default:
+		return usagef("--backend %q: want sqlite or jsonl", escapeLine(o.backend))
+	}
+	return nil
+}
+
+func runImport(ctx context.Context, o *importOptions) error {
+	found := v3import.Collect(o.paths, o.recursive)
+	for _, note := range found.Notes {
+		o.out.note("note: %s", escapeLine(note))
+	}
+	bar := o.out.newProgress("import")
+	batch := o.batch
+	batch.Backend, batch.Now = o.backend, o.now
+	batch.Progress = func(p v3import.Progress) { bar.bytes(p.BytesDone, p.Bytes) }
+	batch.Done = func(item v3import.Item) {
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(func(d *object) { appendItem(d, item) })
+	}
+	result, err := v3import.Import(ctx, o.repo, found.Sources, batch)
+	bar.end()
+	if err != nil {
+		err = bySignal(ctx, err)
+		if !cutShort(err) {
+			return err
+		}
+	} else {
+		err = importFailure(result.Items)
+	}
+	return o.out.result(err, func(d *object) {
+		d.values("items", len(result.Items), func(i int) store.Appender { return result.Items[i] })
+		d.object("totals", func(d *object) { writeTotals(d, result.Totals) })
+	}, func(w io.Writer) error { return printImport(w, result) })
+}
+
+func appendItem(d *object, item v3import.Item) {
+	raw, err := item.AppendJSON(nil)
+	d.fail(err)
+	d.members(raw)
+}
+
+func writeTotals(d *object, t v3import.Totals) {
+	d.int("files", int64(t.Files))
+	d.int("imported", int64(t.Imported))
+	d.int("skipped", int64(t.Skipped))
+	d.int("failed", int64(t.Failed))
+	d.int("entries", t.Entries)
+	d.int("bytes", t.Bytes)
+	d.float("seconds", t.Seconds)
+	d.float("bytesPerSecond", t.BytesPerSecond)
+}
+
+// importFailure is what the batch ends with.
+func importFailure(items []v3import.Item) error {
+	errs := make([]error, len(items))
+	for i, item := range items {
+		if item.Failure != nil {
+			errs[i] = item.Failure
+		}
+	}
+	return itemsFailure("files", errs)
+}
+
+// explainImport is a refused file as the outside sees it.
+func explainImport(e *v3import.Failure) *failure {
+	f := &failure{code: exitCorrupt, tag: e.Code, message: e.Error(), cause: e, details: func(o *object) {
+		o.str("source", e.Path)
+		o.int("line", e.Line)
+		o.int("offset", e.Offset)
+	}}
+	switch e.Code {
+	case v3import.CodeNewer:
+		f.code = exitVersion
+	case v3import.CodeStrict, v3import.CodeExists:
+		f.code = exitRefused
+	case v3import.CodeMissing:
+		f.code = exitNotFound
+	case v3import.CodeHeld:
+		f.code = exitLocked
+	case v3import.CodeIO:
+		f.code = exitIO
+	}
+	return f
+}
+
+func printImport(w io.Writer, r *v3import.Result) error {
+	p := &lines{w: w}
+	for _, item := range r.Items {
+		p.line("%-12s  %s%s", item.Status, escapeLine(item.Source), importDetail(item))
+		for _, warning := range item.Warnings {
+			p.line("              line %d: %s: %s", warning.Line, warning.Code, escapeLine(warning.Message))
+		}
+	}
+	t := r.Totals
+	p.line("%d files: %d imported, %d skipped, %d failed; %d entries, %d bytes in %.1f s", t.Files, t.Imported, t.Skipped, t.Failed, t.Entries, t.Bytes, t.Seconds)
+	return p.err
+}
+
+func importDetail(item v3import.Item) string {
+	if f := item.Failure; f != nil {
+		return fmt.Sprintf("\n              line %d, byte %d: %s", f.Line, f.Offset, escapeLine(f.Message))
+	}
+	detail := "  → " + item.Session
+	if item.Status != v3import.StatusSkipped {
+		detail += fmt.Sprintf(", %d entries, %d discarded", item.Entries, item.Discarded)
+	}
+	return detail
+}

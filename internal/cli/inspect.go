@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+type inspectOptions struct {
+	base
+	session  string
+	lane     string
+	snapshot bool
+}
+
+func newInspectCmd(f *factory, runF func(context.Context, *inspectOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = runInspect
+	}
+	o := &inspectOptions{}
+	cmd := &cobra.Command{
+		Use:   "inspect SESSION",
+		Short: "Show where a session stands, without touching it",
+		Long: `Show where a session stands: its metadata, totals, lanes, open operations, and
+who owns it now. Nothing is written and no lease is taken, so it also works
+while another process drives the session.` +
+			exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion),
+		Args:              maxArgs(1),
+		ValidArgsFunction: completeSession(f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.session, _, err = sessionArg(f, args); err != nil {
+				return err
+			}
+			if o.base, err = f.base("inspect"); err != nil {
+				return err
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.lane, "lane", "", "only this `LANE`")
+	cmd.Flags().BoolVar(&o.snapshot, "snapshot", false, "add each lane's transcript window, partial answer and retry")
+	return cmd
+}
+
+// inspection is all that inspect reports.
+type inspection struct {
+	ref   store.Ref
+	meta  store.Header
+	name  string
+	stats store.Stats
+	lanes []engine.LaneReport
+	lease *store.Lease
+}
+
+func runInspect(ctx context.Context, o *inspectOptions) error {
+	ref, err := o.repo.Resolve(ctx, o.session)
+	if err != nil {
+		return err
+	}
+	r, err := o.repo.View(ctx, ref)
+	if err != nil {
+		return o.unopenable(ctx, ref, err)
+	}
+	in := inspection{ref: ref, meta: r.Header()}
+	if err := firstOf(in.read(ctx, o, r), r.Close()); err != nil {
+		return err
+	}
+	return o.out.result(nil, in.write, func(w io.Writer) error { return in.print(w, o.out) })
+}
+
+// unopenable reports why a session does not open, with what its header says.
+func (o *inspectOptions) unopenable(ctx context.Context, ref store.Ref, err error) error {
+	f := explain(err)
+	h, headerErr := o.repo.Header(ctx, ref)
+	details := f.details
+	f.details = func(d *object) {
+		if details != nil {
+			details(d)
+		} else {
+			d.str("path", ref.Path)
+		}
+		d.str("backend", ref.Backend)
+		if headerErr == nil {
+			d.raw("session", h.Metadata())
+		}
+	}
+	return f
+}
+
+func (in *inspection) read(ctx context.Context, o *inspectOptions, r store.Reader) error {
+	name, _, err := store.Get(ctx, r, store.SessionName())
+	if err != nil {
+		return err
+	}
+	in.name = name.Value
+	if in.stats, err = r.Stats(ctx); err != nil {
+		return err
+	}
+	if !in.ref.Legacy {
+		if in.lease, err = o.repo.Lease(ctx, in.ref); err != nil {
+			return err
+		}
+	}
+	in.lanes, err = engine.Inspect(ctx, r, engine.InspectOptions{
+		Lane: o.lane, Snapshot: o.snapshot, OwnerLive: ownerLive(in.lease),
+	})
+	return err
+}
+
+func (in *inspection) write(d *object) {
+	d.object("session", func(d *object) {
+		d.members(in.meta.Metadata())
+		d.str("path", in.ref.Path)
+		d.str("backend", in.ref.Backend)
+	})
+	d.optStr("name", in.name)
+	d.stats("stats", in.stats)
+	d.values("lanes", len(in.lanes), func(i int) store.Appender { return in.lanes[i] })
+	if in.lease == nil {
+		d.null("lease")
+		return
+	}
+	d.object("lease", func(d *object) { d.lease(in.lease) })
+}
+
+// stats writes the maintained projection (spec §1.6).
+func (o *object) stats(name string, s store.Stats) {
+	o.object(name, func(o *object) {
+		o.int("messageCount", s.MessageCount)
+		o.value("usage", s.Usage)
+	})
+}
+
+func (in *inspection) print(w io.Writer, p *printer) error {
+	pr := &lines{w: w}
+	pr.line("session   %s", in.meta.ID)
+	if in.name != "" {
+		pr.line("name      %s", escapeLine(in.name))
+	}
+	pr.line("stored    %s, %s", in.ref.Backend, escapeLine(in.ref.Path))
+	if in.ref.Legacy {
+		pr.line("          a legacy file, read as it is")
+	}
+	pr.line("created   %s", p.when(in.meta.CreatedAt))
+	if in.meta.CWD != "" {
+		pr.line("cwd       %s", escapeLine(in.meta.CWD))
+	}
+	if in.meta.ParentSessionID != "" {
+		pr.line("fork of   %s", escapeLine(in.meta.ParentSessionID))
+	}
+	u := in.stats.Usage
+	pr.line("messages  %d", in.stats.MessageCount)
+	pr.line("usage     %d tokens in, %d out, %d cached; $%.4f", u.Input, u.Output, u.CacheRead, u.Cost.Total)
+	pr.line("owner     %s", describeLease(in.lease, p))
+	for _, lane := range in.lanes {
+		in.printLane(pr, lane, p)
+	}
+	return pr.err
+}
+
+func describeLease(l *store.Lease, p *printer) string {
+	switch {
+	case l == nil:
+		return "nobody"
+	case !l.Live:
+		return fmt.Sprintf("nobody; pid %d on %s ended without giving it up", l.PID, escapeLine(l.Host))
+	}
+	return fmt.Sprintf("pid %d on %s since %s", l.PID, escapeLine(l.Host), p.when(l.Since))
+}
+
+func (in *inspection) printLane(pr *lines, lane engine.LaneReport, p *printer) {
+	pr.line("")
+	pr.line("lane      %s", escapeLine(lane.Lane))
+	if lane.Config == nil {
+		pr.line("  model     not configured yet")
+	} else {
+		pr.line("  model     %s, thinking %s", escapeLine(lane.Config.Model.String()), lane.Config.ThinkingLevel)
+		if len(lane.Config.ActiveToolNames) > 0 {
+			pr.line("  tools     %s", escapeLine(fmt.Sprint(lane.Config.ActiveToolNames)))
+		}
+	}
+	if c := lane.Current; c != nil {
+		pr.line("  operation %s %s, %s at %s, started %s", c.Kind, c.ID, c.Status, c.Point, p.when(c.StartedAt))
+	} else {
+		pr.line("  operation none")
+	}
+	if last := lane.LastResult; last != nil {
+		pr.line("  last      %s %s, %s", last.Kind, last.OperationID, last.Outcome)
+		if last.Error != nil {
+			pr.line("            %s", escapeLine(last.Error.Message))
+		}
+	}
+	q := lane.Queues
+	if n := len(q.Steer) + len(q.FollowUp) + len(q.NextRun) + len(lane.PendingWrites); n > 0 {
+		pr.line("  waiting   %d steer, %d follow-up, %d next-run, %d writes", len(q.Steer), len(q.FollowUp), len(q.NextRun), len(lane.PendingWrites))
+	}
+	s := lane.Snapshot
+	if s == nil {
+		return
+	}
+	pr.line("  window    %d entries", len(s.Transcript))
+	if s.Streaming != nil {
+		pr.line("  partial   %s", shorten(escapeLine(s.Streaming.Text()), 200))
+	}
+	if s.Retry != nil {
+		pr.line("  retry     attempt %d of %d, not before %s", s.Retry.Attempt, s.Retry.MaxAttempts, instant(s.Retry.NextAttemptAt))
+	}
+}
+
+// lines prints line after line and remembers the first failure.
+type lines struct {
+	w   io.Writer
+	err error
+}
+
+func (l *lines) line(format string, args ...any) {
+	if l.err == nil {
+		_, l.err = fmt.Fprintf(l.w, format+"\n", args...)
+	}
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// outcomeFailure says how a process ends that drove an operation to the given
+// end: nil when it completed.
+func outcomeFailure(session, lane string, d engine.DriveOutcome) error {
+	f := &failure{details: func(o *object) {
+		o.str("session", session)
+		o.str("lane", lane)
+		o.str("operationId", d.OperationID)
+		if d.Reason != "" {
+			o.str("reason", string(d.Reason))
+			o.optInt("notBefore", d.NotBefore)
+		}
+		if d.Outcome != nil && d.Outcome.Error != nil {
+			o.object("error", func(o *object) {
+				o.str("code", d.Outcome.Error.Code)
+				o.str("message", d.Outcome.Error.Message)
+			})
+		}
+	}}
+	switch d.Kind {
+	case engine.Settled:
+		if !settledFailure(f, *d.Outcome) {
+			return nil
+		}
+	case engine.Waiting:
+		f.code, f.tag, f.message = exitLater, "waiting", waitMessage(d)
+		f.hint = fmt.Sprintf("go on with `drover drive %s --wait-retry`", session)
+	case engine.Yielded:
+		f.code, f.tag, f.message = exitLater, "yielded", "the deadline came first; the operation stays open"
+		f.hint = fmt.Sprintf("go on with `drover drive %s`", session)
+	}
+	return f
+}
+
+// settledFailure fills in how an operation failed, false when it did not.
+func settledFailure(f *failure, o engine.Outcome) bool {
+	f.tag = string(o.Kind)
+	f.message = fmt.Sprintf("the %s was %s", o.Operation, o.Kind)
+	switch o.Kind {
+	case op.Completed:
+		return false
+	case op.Failed:
+		f.code, f.message = exitFailed, fmt.Sprintf("the %s failed", o.Operation)
+		if o.Error != nil {
+			f.message += ": " + o.Error.Message
+		}
+	default:
+		f.code = exitAborted
+	}
+	return true
+}
+
+func waitMessage(d engine.DriveOutcome) string {
+	switch {
+	case d.Missing != nil && d.Missing.Model != "":
+		return fmt.Sprintf("the operation waits: model %s is not registered", d.Missing.Model)
+	case d.Missing != nil:
+		return "the operation waits: tools not registered: " + strings.Join(d.Missing.Tools, ", ")
+	case d.NotBefore != nil:
+		return "the operation waits for its next attempt, not before " + instant(*d.NotBefore)
+	}
+	return fmt.Sprintf("the operation waits: %s", d.Reason)
+}
+
+// writeNotBefore is the field that every answer with exit 75 has.
+func writeNotBefore(o *object, d engine.DriveOutcome) {
+	if d.Kind == engine.Waiting || d.Kind == engine.Yielded {
+		o.optInt("notBefore", d.NotBefore)
+	}
+}
+
+// runOutcome writes the RunOutcome of §5.1: what settled, or why the run is
+// suspended.
+func runOutcome(o *object, d engine.DriveOutcome, leaf store.LeafID) {
+	switch d.Kind {
+	case engine.Settled:
+		o.value("outcome", *d.Outcome)
+		return
+	case engine.Waiting, engine.Yielded:
+	default: // cut short: nothing is known
+		o.null("outcome")
+		return
+	}
+	o.object("outcome", func(o *object) {
+		o.str("kind", "suspended")
+		reason := string(d.Reason)
+		if reason == "" {
+			reason = string(d.Kind)
+		}
+		o.str("reason", reason)
+		o.value("leafId", leaf)
+		if d.NotBefore != nil {
+			o.int("notBefore", *d.NotBefore)
+		}
+		if d.Missing != nil {
+			o.object("missing", func(o *object) {
+				o.strs("tools", d.Missing.Tools)
+				if d.Missing.Model != "" {
+					o.str("model", d.Missing.Model)
+				}
+			})
+		}
+	})
+}
+
+// refused reports whether the engine turned a request down before anything was
+// written.
+func refused(err error) bool {
+	_, ok := errors.AsType[tagged](err)
+	return ok
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// progressDelay is how long work may take without a bar.
+const progressDelay = 500 * time.Millisecond
+
+// progress is a bar on a terminal's stderr for work that takes a while. The
+// zero bar of a printer without progress shows nothing.
+type progress struct {
+	out     *printer
+	what    string
+	started time.Time
+	shown   *mpb.Progress
+	bar     *mpb.Bar
+}
+
+func (p *printer) newProgress(what string) *progress {
+	return &progress{out: p, what: what, started: time.Now()}
+}
+
+// bytes tells how far the work has come. It is called one at a time.
+func (p *progress) bytes(done, total int64) {
+	if !p.out.progress || p.bar == nil && time.Since(p.started) < progressDelay {
+		return
+	}
+	if p.bar == nil {
+		p.shown = mpb.New(mpb.WithOutput(p.out.err), mpb.WithWidth(40))
+		p.bar = p.shown.AddBar(total,
+			mpb.PrependDecorators(decor.Name(p.what+" ")),
+			mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageSpeed(decor.SizeB1024(0), "%.1f"), decor.AverageETA(decor.ET_STYLE_GO)),
+			mpb.BarRemoveOnComplete(),
+		)
+	}
+	p.bar.SetTotal(total, false)
+	p.bar.SetCurrent(done)
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.bar != nil {
+		p.bar.Abort(true)
+		p.shown.Wait()
+	}
+}

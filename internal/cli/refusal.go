@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// tagged is an expected refusal of the engine (spec §5.1).
+type tagged interface {
+	error
+	Tag() string
+}
+
+// explainRefusal knows the expected refusals; nil for any other error.
+func explainRefusal(err error) *failure {
+	if t, ok := errors.AsType[tagged](err); ok {
+		f := &failure{code: exitRefused, tag: snake(t.Tag()), details: refusalDetails(t)}
+		switch f.tag {
+		case "unknown_target", "unknown_skill", "unknown_template", "lane_not_found", "entry_not_found":
+			f.code = exitNotFound
+		case "lane_busy":
+			f.hint = "drive the open operation to its end with `drover drive`, or wait for it"
+		}
+		return f
+	}
+	if e, ok := errors.AsType[*store.LaneBusy](err); ok {
+		return &failure{code: exitRefused, tag: "lane_busy", details: func(o *object) {
+			o.str("lane", e.Lane)
+			o.str("operationId", e.OperationID)
+		}}
+	}
+	if e, ok := errors.AsType[*store.UnknownLane](err); ok {
+		return &failure{code: exitNotFound, tag: "lane_not_found", details: func(o *object) { o.str("lane", e.Lane) }}
+	}
+	if e, ok := errors.AsType[*store.UnknownTarget](err); ok {
+		return &failure{code: exitNotFound, tag: "entry_not_found", details: func(o *object) { o.str("entryId", e.ID) }}
+	}
+	if e, ok := errors.AsType[*store.InvalidID](err); ok {
+		return &failure{code: exitUsage, tag: "usage", details: func(o *object) { o.str("id", e.ID) }}
+	}
+	if _, ok := errors.AsType[*store.InvalidLane](err); ok {
+		return &failure{code: exitUsage, tag: "usage"}
+	}
+	if e, ok := errors.AsType[*store.TooLarge](err); ok {
+		return &failure{code: exitRefused, tag: "invalid_message", details: func(o *object) { o.int("size", e.Size) }}
+	}
+	return nil
+}
+
+// refusalDetails gives the fields that §5.1 lists for a tag.
+func refusalDetails(t tagged) func(*object) {
+	switch e := t.(type) {
+	case *engine.LaneBusy:
+		return func(o *object) {
+			o.str("lane", e.Lane)
+			o.str("operationId", e.OperationID)
+			o.str("operationKind", string(e.Kind))
+		}
+	case *engine.OperationMismatch:
+		return func(o *object) {
+			o.str("lane", e.Lane)
+			o.str("expectedOperationId", e.Expected)
+			o.optStr("currentOperationId", e.Current)
+		}
+	case *engine.MissingIdentities:
+		return func(o *object) {
+			o.str("lane", e.Lane)
+			o.strs("tools", e.Missing.Tools)
+			o.optStr("model", e.Missing.Model)
+		}
+	case *engine.InvalidMessage:
+		return func(o *object) { o.str("reason", e.Reason) }
+	case *engine.NothingToResume:
+		return func(o *object) { o.str("lane", e.Lane) }
+	case *engine.LaneNotFound:
+		return func(o *object) {
+			o.str("lane", e.Lane)
+			o.strs("lanes", e.Known)
+		}
+	}
+	return nil
+}
+
+// snake turns a tag of the specification into the spelling of scripts: LaneBusy
+// becomes lane_busy.
+func snake(tag string) string {
+	var b strings.Builder
+	for i, r := range tag {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

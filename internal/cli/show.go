@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+type showOptions struct {
+	base
+	session string
+	lane    string
+	entry   string
+	form    string
+	context bool
+}
+
+func newShowCmd(f *factory, runF func(context.Context, *showOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = runShow
+	}
+	o := &showOptions{}
+	cmd := &cobra.Command{
+		Use:   "show SESSION",
+		Short: "Show the conversation of a lane",
+		Long: `Show the conversation of a lane from its root to its leaf, or to the entry given
+with --entry. With --context show what a request from there would send.` +
+			exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused),
+		Args:              maxArgs(1),
+		ValidArgsFunction: completeSession(f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.session, _, err = sessionArg(f, args); err != nil {
+				return err
+			}
+			if o.base, err = f.base("show"); err != nil {
+				return err
+			}
+			if err := o.checkForm(); err != nil {
+				return err
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` to show")
+	flags.StringVar(&o.entry, "entry", "", "the `ID` of the entry to end at")
+	flags.StringVar(&o.form, "format", "text", "`FORM` of the transcript: text, markdown or json")
+	flags.BoolVar(&o.context, "context", false, "show the messages that a request would send")
+	return cmd
+}
+
+func (o *showOptions) checkForm() error {
+	switch o.form {
+	case "text":
+	case "markdown":
+		if o.out.format != formatText {
+			return usagef("--format markdown and --output %s exclude each other", o.out.format)
+		}
+	case "json":
+		if o.out.format == formatText {
+			o.out.format = formatJSON
+		}
+	case "html":
+		return unsupportedf("--format html is not supported by this version of drover")
+	default:
+		return usagef("--format %q: want text, markdown or json", escapeLine(o.form))
+	}
+	return nil
+}
+
+func runShow(ctx context.Context, o *showOptions) error {
+	return withReader(ctx, o.repo, o.session, func(ref store.Ref, r store.Reader) error {
+		leaf, err := o.leaf(ctx, r)
+		if err != nil {
+			return err
+		}
+		if o.context {
+			return o.showContext(ctx, ref, r, leaf)
+		}
+		var entries []store.Entry
+		if leaf != "" {
+			if entries, err = r.ScanBranch(ctx, store.BranchQuery{Start: string(leaf), OldestFirst: true}); err != nil {
+				return err
+			}
+		}
+		name, _, err := store.Get(ctx, r, store.SessionName())
+		if err != nil {
+			return err
+		}
+		return o.out.result(nil, func(d *object) {
+			d.str("session", ref.ID)
+			d.str("lane", o.lane)
+			d.value("leafId", leaf)
+			d.values("entries", len(entries), func(i int) store.Appender { return entries[i] })
+		}, func(w io.Writer) error {
+			t := o.transcript(w)
+			t.title(ref.ID, name.Value, o.lane)
+			for _, e := range entries {
+				t.entry(e)
+			}
+			return t.end()
+		})
+	})
+}
+
+// leaf is where the shown branch ends.
+func (o *showOptions) leaf(ctx context.Context, r store.Reader) (store.LeafID, error) {
+	lane, ok, err := store.Get(ctx, r, store.LaneLeaf(o.lane))
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		names, err := engine.LaneNames(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		return "", &engine.LaneNotFound{Lane: o.lane, Known: names}
+	}
+	if o.entry == "" {
+		return lane.Value, nil
+	}
+	found, err := r.Entries(ctx, []string{o.entry})
+	if err != nil {
+		return "", err
+	}
+	if _, ok := found[o.entry]; !ok {
+		return "", notFoundf("entry_not_found", "the session has no entry %q", escapeLine(o.entry))
+	}
+	return store.LeafID(o.entry), nil
+}
+
+func (o *showOptions) showContext(ctx context.Context, ref store.Ref, r store.Reader, leaf store.LeafID) error {
+	projected, err := engine.Context(ctx, r, leaf, nil)
+	if err != nil {
+		return err
+	}
+	messages := message.ToProvider(slices.Clone(projected))
+	return o.out.result(nil, func(d *object) {
+		d.str("session", ref.ID)
+		d.str("lane", o.lane)
+		d.value("leafId", leaf)
+		if o.config.systemPrompt != "" {
+			d.str("systemPrompt", o.config.systemPrompt)
+		}
+		d.values("messages", len(messages), func(i int) store.Appender { return messages[i] })
+	}, func(w io.Writer) error {
+		t := o.transcript(w)
+		for _, m := range messages {
+			t.message(m, m.Timestamp())
+		}
+		return t.end()
+	})
+}
+
+// transcript is the writer of the asked-for form.
+func (o *showOptions) transcript(w io.Writer) transcript {
+	if o.form == "markdown" {
+		return &markdown{lines: lines{w: w}}
+	}
+	return &dialogue{lines: lines{w: w}, p: o.out}
+}
+
+// transcript writes a conversation, one entry or message after another.
+type transcript interface {
+	title(id, name, lane string)
+	entry(store.Entry)
+	message(m message.Message, timestamp int64)
+	end() error
+}

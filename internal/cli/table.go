@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"io"
+	"slices"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/pkg/twwidth"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// table is text in columns. Cells hold one line each.
+type table struct {
+	header []string
+	rows   [][]string
+}
+
+const (
+	columnGap    = 2
+	narrowColumn = 8 // no column is cut below this
+)
+
+// render writes the table, cut to fit width columns; 0 is no limit.
+func (t *table) render(w io.Writer, width int) error {
+	widths := t.fit(width)
+	out := tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Symbols: tw.NewSymbols(tw.StyleNone),
+			Settings: tw.Settings{
+				Separators: tw.SeparatorsNone,
+				Lines:      tw.LinesNone,
+			},
+		})),
+		tablewriter.WithPadding(tw.Padding{Right: "  ", Overwrite: true}),
+		tablewriter.WithHeaderAlignment(tw.AlignLeft),
+		tablewriter.WithRowAlignment(tw.AlignLeft),
+		tablewriter.WithHeaderAutoFormat(tw.On),
+		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
+		tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithTrimSpace(tw.Off),
+	)
+	out.Header(t.cut(t.header, widths))
+	for _, row := range t.rows {
+		if err := out.Append(t.cut(row, widths)); err != nil {
+			return err
+		}
+	}
+	return out.Render()
+}
+
+func (t *table) cut(row []string, widths []int) []string {
+	cells := make([]string, len(row))
+	for i, cell := range row {
+		cells[i] = shorten(cell, widths[i])
+	}
+	return cells
+}
+
+// fit gives every column what it needs, and takes from the widest ones what the
+// terminal does not have.
+func (t *table) fit(width int) []int {
+	widths := make([]int, len(t.header))
+	for _, row := range append([][]string{t.header}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], twwidth.Width(cell))
+		}
+	}
+	if width <= 0 {
+		return widths
+	}
+	total := columnGap * len(widths)
+	for _, w := range widths {
+		total += w
+	}
+	for total > width {
+		i := slices.Index(widths, slices.Max(widths))
+		if widths[i] <= narrowColumn {
+			break
+		}
+		widths[i]--
+		total--
+	}
+	return widths
+}

@@ -1,0 +1,209 @@
+package effect_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+)
+
+var (
+	request    = effect.Action{Kind: "assistant.request", Description: "ask", Details: json.RawMessage(`{"attempt":1}`)}
+	settlement = effect.Action{Kind: "assistant.settlement", Description: "settle"}
+)
+
+// park hits a barrier in a goroutine of its own and waits until it is parked.
+func park(ctx context.Context, b *effect.Barrier, a effect.Action) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- b.Hit(ctx, a) }()
+	synctest.Wait()
+	return done
+}
+
+func ended(done <-chan error) (error, bool) {
+	synctest.Wait()
+	select {
+	case err := <-done:
+		return err, true
+	default:
+		return nil, false
+	}
+}
+
+func wantAction(t *testing.T, got effect.Action, ok bool, want effect.Action) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); !ok || diff != "" {
+		t.Errorf("%t (-want +got):\n%s", ok, diff)
+	}
+}
+
+func TestBarrierAutomatic(t *testing.T) {
+	for name, b := range map[string]*effect.Barrier{"nil": nil, "zero": {}} {
+		if err := b.Hit(t.Context(), request); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		b.Interrupt(errClosed)
+		b.Close(errClosed)
+	}
+}
+
+// A parked action is seen, and released by Execute and nothing else (§4.2).
+func TestBarrierExecute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := effect.NewManualBarrier()
+		if a, ok := b.Execute(); ok {
+			t.Errorf("executed %v with nothing parked", a)
+		}
+		done := park(t.Context(), b, request)
+		for range 2 {
+			a, ok := b.Peek(t.Context(), nil)
+			wantAction(t, a, ok, request)
+		}
+		if err, over := ended(done); over {
+			t.Fatalf("went on by itself: %v", err)
+		}
+		a, ok := b.Execute()
+		wantAction(t, a, ok, request)
+		if err, over := ended(done); err != nil || !over {
+			t.Errorf("after its execution: %v, %t", err, over)
+		}
+		if a, ok := b.Execute(); ok {
+			t.Errorf("executed %v a second time", a)
+		}
+		next := park(t.Context(), b, settlement)
+		a, ok = b.Peek(t.Context(), nil)
+		wantAction(t, a, ok, settlement)
+		b.Execute()
+		if err, over := ended(next); err != nil || !over {
+			t.Errorf("after its execution: %v, %t", err, over)
+		}
+	})
+}
+
+func TestBarrierPeek(t *testing.T) {
+	type peeked struct {
+		action effect.Action
+		ok     bool
+	}
+	peek := func(ctx context.Context, b *effect.Barrier, over <-chan struct{}) <-chan peeked {
+		out := make(chan peeked, 1)
+		go func() {
+			a, ok := b.Peek(ctx, over)
+			out <- peeked{a, ok}
+		}()
+		synctest.Wait()
+		return out
+	}
+	t.Run("waits for the next arrival", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := effect.NewManualBarrier()
+			out := peek(t.Context(), b, nil)
+			done := park(t.Context(), b, request)
+			got := <-out
+			wantAction(t, got.action, got.ok, request)
+			b.Execute()
+			<-done
+		})
+	})
+	t.Run("ends with the pass", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			over := make(chan struct{})
+			out := peek(t.Context(), effect.NewManualBarrier(), over)
+			close(over)
+			if got := <-out; got.ok {
+				t.Errorf("saw %v", got.action)
+			}
+		})
+	})
+	t.Run("ends with its context", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			out := peek(ctx, effect.NewManualBarrier(), nil)
+			cancel()
+			if got := <-out; got.ok {
+				t.Errorf("saw %v", got.action)
+			}
+		})
+	})
+}
+
+// Interrupt rejects the parked hit; a later one parks again.
+func TestBarrierInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := effect.NewManualBarrier()
+		abort := &effect.AbortRequested{}
+		b.Interrupt(abort) // nothing is parked
+		done := park(t.Context(), b, request)
+		b.Interrupt(abort)
+		if err, over := ended(done); !over || !errors.Is(err, error(abort)) {
+			t.Errorf("interrupted: %v, %t", err, over)
+		}
+		next := park(t.Context(), b, settlement)
+		if err, over := ended(next); over {
+			t.Errorf("the next hit passed: %v", err)
+		}
+		b.Execute()
+		<-next
+	})
+}
+
+func TestBarrierClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := effect.NewManualBarrier()
+		done := park(t.Context(), b, request)
+		b.Close(errClosed)
+		b.Close(errors.New("later"))
+		if err, over := ended(done); !over || !errors.Is(err, errClosed) {
+			t.Errorf("parked: %v, %t", err, over)
+		}
+		if err := b.Hit(t.Context(), settlement); !errors.Is(err, errClosed) {
+			t.Errorf("later: %v", err)
+		}
+		if a, ok := b.Execute(); ok {
+			t.Errorf("executed %v", a)
+		}
+	})
+}
+
+func TestBarrierContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := effect.NewManualBarrier()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := park(ctx, b, request)
+		cancel(errClosed)
+		if err, over := ended(done); !over || !errors.Is(err, errClosed) {
+			t.Errorf("got %v, %t", err, over)
+		}
+		if a, ok := b.Execute(); ok {
+			t.Errorf("executed %v", a)
+		}
+	})
+}
+
+// Execution, interruption and close against each other: a hit ends exactly once
+// and says so to exactly one of them.
+func TestBarrierRace(t *testing.T) {
+	for range 300 {
+		b := effect.NewManualBarrier()
+		done := make(chan error)
+		go func() { done <- b.Hit(t.Context(), request) }()
+		if _, ok := b.Peek(t.Context(), nil); !ok {
+			t.Fatal("nothing is parked")
+		}
+		executed := make(chan bool)
+		go func() {
+			_, ok := b.Execute()
+			executed <- ok
+		}()
+		go b.Interrupt(errClosed)
+		err, released := <-done, <-executed
+		if released != (err == nil) {
+			t.Fatalf("the hit ended with %v, Execute says %t", err, released)
+		}
+	}
+}

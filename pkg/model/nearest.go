@@ -1,0 +1,63 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/drover-run/drover/pkg/message"
+)
+
+// maxNearest is how many names an unknown reference is answered with.
+const maxNearest = 3
+
+// nearest returns the listed models most like ref, best first. Provider and
+// model are compared each by itself and in proportion to its length: a long
+// model id, a path perhaps, must not drown a slip in the provider's name.
+func (r *Registry) nearest(ref message.ModelRef) []string {
+	type candidate struct {
+		name string
+		far  float64
+	}
+	var all []candidate
+	for name, p := range r.providers {
+		far := distance(ref.Provider, name)
+		for _, id := range p.Models() {
+			known := message.ModelRef{Provider: name, ModelID: id}
+			all = append(all, candidate{known.String(), far + distance(ref.ModelID, id)})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.name, b.name))
+	})
+	var names []string
+	for _, c := range all[:min(maxNearest, len(all))] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// distance is the edit distance of two names as a share of the longer one's
+// length: 0 for equal names, 1 for names with nothing in common.
+func distance(a, b string) float64 {
+	x, y := []rune(a), []rune(b)
+	if len(x) == 0 && len(y) == 0 {
+		return 0
+	}
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			change := diagonal
+			if x[i] != y[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return float64(row[len(y)]) / float64(max(len(x), len(y)))
+}

@@ -1,0 +1,120 @@
+package model_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/model"
+)
+
+// fake resolves what it lists, and ids for which it has an error to that.
+type fake struct {
+	ids    []string
+	errors map[string]error
+}
+
+func (f fake) Models() []string { return f.ids }
+
+func (f fake) Resolve(id string) (effect.Model, error) {
+	if err := f.errors[id]; err != nil {
+		return nil, err
+	}
+	if !slices.Contains(f.ids, id) {
+		return nil, &effect.UnknownModel{}
+	}
+	return fakeModel(id), nil
+}
+
+type fakeModel string
+
+func (m fakeModel) Info() effect.ModelInfo {
+	return effect.ModelInfo{Ref: message.ModelRef{Provider: "fake", ModelID: string(m)}}
+}
+
+func (fakeModel) Stream(context.Context, effect.Request) iter.Seq[message.StreamEvent] { return nil }
+
+var errDisk = &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}
+
+func registry() *model.Registry {
+	r := model.NewRegistry()
+	r.Register("scripted", fake{
+		ids: []string{"echo"},
+		errors: map[string]error{
+			"gone.yaml":   &effect.UnknownModel{Reason: "there is no such script file"},
+			"locked.yaml": errDisk,
+		},
+	})
+	r.Register("anthropic", fake{ids: []string{"claude-opus-4", "claude-sonnet-4"}})
+	r.Register("openai", fake{ids: []string{"gpt-5", "gpt-5-mini"}})
+	return r
+}
+
+func TestResolve(t *testing.T) {
+	m, err := registry().Resolve(message.ModelRef{Provider: "openai", ModelID: "gpt-5-mini"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fakeModel("gpt-5-mini"), m); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnknownModels(t *testing.T) {
+	tests := []struct {
+		name, provider, id string
+		want               effect.UnknownModel
+	}{
+		{"slip in the model", "scripted", "ehco", effect.UnknownModel{
+			Nearest: []string{"scripted/echo", "anthropic/claude-sonnet-4", "anthropic/claude-opus-4"},
+		}},
+		{"slip in the provider", "antropic", "claude-sonnet-4", effect.UnknownModel{
+			Nearest: []string{"anthropic/claude-sonnet-4", "anthropic/claude-opus-4", "openai/gpt-5"},
+		}},
+		{"wrong provider", "openai", "claude-opus-4", effect.UnknownModel{
+			Nearest: []string{"openai/gpt-5", "anthropic/claude-opus-4", "openai/gpt-5-mini"},
+		}},
+		{"slip in the provider, long model", "scriptd", "/a/long/path/of/gpt-5/claude-opus-4.yaml", effect.UnknownModel{
+			Nearest: []string{"scripted/echo", "anthropic/claude-opus-4", "anthropic/claude-sonnet-4"},
+		}},
+		{"the provider knows why", "scripted", "gone.yaml", effect.UnknownModel{
+			Reason:  "there is no such script file",
+			Nearest: []string{"scripted/echo", "anthropic/claude-opus-4", "anthropic/claude-sonnet-4"},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ref := message.ModelRef{Provider: tt.provider, ModelID: tt.id}
+			m, err := registry().Resolve(ref)
+			got, ok := errors.AsType[*effect.UnknownModel](err)
+			if !ok || m != nil {
+				t.Fatalf("Resolve = %v, %v", m, err)
+			}
+			tt.want.Ref = ref
+			if diff := cmp.Diff(tt.want, *got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestResolveFailure(t *testing.T) {
+	_, err := registry().Resolve(message.ModelRef{Provider: "scripted", ModelID: "locked.yaml"})
+	if _, unknown := errors.AsType[*effect.UnknownModel](err); unknown || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Resolve = %v", err)
+	}
+}
+
+func TestEmptyRegistry(t *testing.T) {
+	_, err := model.NewRegistry().Resolve(message.ModelRef{Provider: "a", ModelID: "b"})
+	if got, want := err.Error(), "model a/b is not registered"; got != want {
+		t.Errorf("error = %q, want %q", got, want)
+	}
+}

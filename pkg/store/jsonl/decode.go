@@ -1,0 +1,347 @@
+package jsonl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/store/memory"
+)
+
+// fault is what is wrong with a line, at an offset in it.
+type fault struct {
+	at  int
+	msg string
+}
+
+func (e *fault) Error() string { return e.msg }
+
+func faultf(at int, format string, args ...any) error {
+	return &fault{at, fmt.Sprintf(format, args...)}
+}
+
+// decoder turns the lines of a file into records and replays them.
+//
+// Lines that appendLine wrote are recognized by their literal text, so that
+// only payloads need a scan; any other order or spelling of members takes the
+// slow path, with the same result.
+type decoder struct {
+	state *memory.State
+	ids   arena
+	names map[string]string // recurring strings
+
+	record store.Record // the current one; its parts are reused
+	entry  store.Entry
+	usage  store.UsageRow
+	place  memory.Place
+}
+
+func newDecoder(s *memory.State) *decoder {
+	return &decoder{state: s, names: make(map[string]string)}
+}
+
+// line replays the commit that one line holds. base is the line's offset in the
+// file. The error is a *fault.
+func (d *decoder) line(line []byte, base int64) error {
+	i := skipSpace(line, 0)
+	if i == len(line) {
+		return faultf(0, "line is blank")
+	}
+	var err error
+	switch line[i] {
+	case '{':
+		i, err = d.replay(line, i, base)
+	case '[':
+		i, err = d.array(line, i, base)
+	default:
+		return faultf(i, "line is no JSON object or array")
+	}
+	if err != nil {
+		return err
+	}
+	if i = skipSpace(line, i); i < len(line) {
+		return faultf(i, "text follows the commit")
+	}
+	return nil
+}
+
+func (d *decoder) array(line []byte, i int, base int64) (int, error) {
+	for first := true; ; first = false {
+		i = skipSpace(line, i+1)
+		switch {
+		case i < len(line) && line[i] == ']' && first:
+			return i, faultf(i, "commit is empty")
+		case i >= len(line) || line[i] != '{':
+			return i, faultf(i, "element of the commit is no JSON object")
+		}
+		var err error
+		if i, err = d.replay(line, i, base); err != nil {
+			return i, err
+		}
+		i = skipSpace(line, i)
+		switch {
+		case i < len(line) && line[i] == ']':
+			return i + 1, nil
+		case i >= len(line) || line[i] != ',':
+			return i, faultf(i, "expected a comma or the end of the commit")
+		}
+	}
+}
+
+// replay applies the object at line[i] and returns the index after it.
+func (d *decoder) replay(line []byte, i int, base int64) (int, error) {
+	end, err := d.object(line, i)
+	if err != nil {
+		return i, err
+	}
+	d.place.Payload.Off += base
+	d.place.Details.Off += base
+	if err := d.state.Replay(&d.record, d.place); err != nil {
+		return i, &fault{i, err.Error()}
+	}
+	return end, nil
+}
+
+// object decodes the object at line[i] into d.record and d.place, whose offsets
+// are in line.
+func (d *decoder) object(line []byte, i int) (end int, err error) {
+	d.record, d.place = store.Record{}, memory.Place{}
+	c := cursor{b: line, i: i}
+	switch {
+	case c.takes(`{"kind":"value","op":"`):
+		d.record.Kind = store.KindValue
+		d.fastAddressed(&c)
+	case c.takes(`{"kind":"list","op":"`):
+		d.record.Kind = store.KindList
+		d.fastAddressed(&c)
+	case c.takes(`{"kind":"entry","seq":`):
+		end, serr := rawjson.Skip(line, i)
+		if serr != nil {
+			return 0, &fault{serr.Offset, serr.Msg}
+		}
+		d.fastEntry(&c, end)
+	case c.takes(`{"kind":"usage","seq":`):
+		d.fastUsage(&c)
+	default:
+		c.bad = true
+	}
+	if c.bad {
+		return d.slow(line, i)
+	}
+	return c.i, nil
+}
+
+// fastEntry reads an entry whose object, already scanned, ends at end.
+func (d *decoder) fastEntry(c *cursor, end int) {
+	e := &d.entry
+	*e = store.Entry{}
+	d.record.Kind, d.record.Entry = store.KindEntry, e
+	e.Seq = c.integer()
+	c.literal(`,"timestamp":`)
+	e.Timestamp = c.integer()
+	c.literal(`,"id":`)
+	id := c.text()
+	c.literal(`,"parentId":`)
+	if !c.takes("null") {
+		e.ParentID = d.known(c.text())
+		c.bad = c.bad || e.ParentID == ""
+	}
+	c.literal(`,"type":`)
+	e.Type = store.EntryType(d.name(c.text()))
+	if e.Type == store.TypeCustom {
+		c.literal(`,"customType":`)
+		e.CustomType = d.name(c.text())
+	}
+	if c.bad || len(id) == 0 || e.Type == "" || (c.b[c.i] != ',' && c.b[c.i] != '}') {
+		c.bad = true
+		return
+	}
+	if c.b[c.i] == ',' {
+		d.place.Payload = spanOf(c.i, end)
+	}
+	d.record.Seq, e.ID, c.i = e.Seq, d.ids.add(id), end
+}
+
+func (d *decoder) fastUsage(c *cursor) {
+	u := &d.usage
+	*u = store.UsageRow{}
+	d.record.Kind, d.record.Usage = store.KindUsage, u
+	u.Seq = c.integer()
+	c.literal(`,"id":`)
+	id := c.text()
+	if c.takes(`,"entryId":`) {
+		u.EntryID = d.known(c.text())
+	}
+	if u.Adjustment = c.takes(`,"adjustment":true`); !u.Adjustment {
+		c.literal(`,"adjustment":false`)
+	}
+	c.literal(`,"usage":`)
+	u.Usage, d.place.Payload = c.value()
+	if c.takes(`,"details":`) {
+		u.Details, d.place.Details = c.value()
+	}
+	c.literal("}")
+	if c.bad || len(id) == 0 || u.Usage[0] != '{' {
+		c.bad = true
+		return
+	}
+	d.record.Seq, u.ID = u.Seq, d.ids.add(id)
+}
+
+func (d *decoder) fastAddressed(c *cursor) {
+	r := &d.record
+	switch {
+	case r.Kind == store.KindValue && c.takes(`set","seq":`):
+		r.Op = store.OpSet
+	case r.Kind == store.KindList && c.takes(`append","seq":`):
+		r.Op = store.OpAppend
+	case c.takes(`delete","seq":`):
+		r.Op = store.OpDelete
+	default:
+		c.bad = true
+		return
+	}
+	r.Seq = c.integer()
+	c.literal(`,"namespace":`)
+	r.Address.Namespace = d.name(c.text())
+	c.literal(`,"key":`)
+	r.Address.Key = d.name(c.text())
+	if r.Op != store.OpDelete {
+		c.literal(`,"value":`)
+		r.Value, d.place.Payload = c.value()
+	}
+	c.literal("}")
+	c.bad = c.bad || r.Address.Namespace == ""
+}
+
+// known returns an id that the state probably holds already.
+func (d *decoder) known(id []byte) string {
+	if s, ok := d.state.Intern(id); ok {
+		return s
+	}
+	return string(id)
+}
+
+// maxNames bounds the strings that are remembered for re-use.
+const maxNames = 1024
+
+func (d *decoder) name(b []byte) string {
+	if s, ok := d.names[string(b)]; ok {
+		return s
+	}
+	if len(d.names) >= maxNames {
+		clear(d.names)
+	}
+	s := string(b)
+	d.names[s] = s
+	return s
+}
+
+// arena copies strings that live as long as the state into shared blocks.
+type arena struct{ block strings.Builder }
+
+const arenaBlock = 16 << 10
+
+func (a *arena) add(b []byte) string {
+	if a.block.Cap()-a.block.Len() < len(b) {
+		a.block = strings.Builder{}
+		a.block.Grow(max(arenaBlock, len(b)))
+	}
+	start := a.block.Len()
+	a.block.Write(b)
+	return a.block.String()[start:]
+}
+
+// cursor reads the literal text that the encoder writes. The first thing that
+// is different makes it bad, and the result meaningless.
+type cursor struct {
+	b   []byte
+	i   int
+	bad bool
+}
+
+// takes steps over s if it comes next.
+func (c *cursor) takes(s string) bool {
+	end := c.i + len(s)
+	if c.bad || end > len(c.b) || string(c.b[c.i:end]) != s {
+		return false
+	}
+	c.i = end
+	return true
+}
+
+func (c *cursor) literal(s string) {
+	if !c.takes(s) {
+		c.bad = true
+	}
+}
+
+// integer reads up to 18 digits, which cannot overflow.
+func (c *cursor) integer() (n int64) {
+	start := c.i
+	for c.i < len(c.b) && c.b[c.i]-'0' <= 9 {
+		n = n*10 + int64(c.b[c.i]-'0')
+		c.i++
+	}
+	digits := c.i - start
+	if digits == 0 || digits > 18 || (digits > 1 && c.b[start] == '0') {
+		c.bad = true
+	}
+	return n
+}
+
+// text reads a string without escapes and returns what is between its quotes.
+func (c *cursor) text() []byte {
+	c.literal(`"`)
+	if c.bad {
+		return nil
+	}
+	start := c.i
+	for c.i < len(c.b) {
+		switch ch := c.b[c.i]; {
+		case ch == '"':
+			c.i++
+			return c.b[start : c.i-1]
+		case ch == '\\' || ch < ' ':
+			c.bad = true
+			return nil
+		}
+		c.i++
+	}
+	c.bad = true
+	return nil
+}
+
+// value reads one value of any kind.
+func (c *cursor) value() (json.RawMessage, memory.Span) {
+	if c.bad {
+		return nil, memory.Span{}
+	}
+	start := c.i
+	end, err := rawjson.Skip(c.b, start)
+	if err != nil || skipSpace(c.b, start) != start {
+		c.bad = true
+		return nil, memory.Span{}
+	}
+	c.i = end
+	return c.b[start:end:end], spanOf(start, end)
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
+		i++
+	}
+	return i
+}
+
+// asFault finds the fault in an error of this file.
+func asFault(err error) *fault {
+	var f *fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return &fault{0, err.Error()}
+}

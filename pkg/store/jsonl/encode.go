@@ -1,0 +1,113 @@
+package jsonl
+
+import (
+	"encoding/json"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/store/memory"
+)
+
+// appendLine appends the records of one transaction as a physical line and sets
+// places, which is parallel to them, to where their payloads lie in dst.
+func appendLine(dst []byte, records []store.Record, places []memory.Place) []byte {
+	if len(records) == 1 {
+		dst, places[0] = appendRecord(dst, &records[0])
+		return append(dst, '\n')
+	}
+	for i := range records {
+		sep := byte(',')
+		if i == 0 {
+			sep = '['
+		}
+		dst, places[i] = appendRecord(append(dst, sep), &records[i])
+	}
+	return append(dst, ']', '\n')
+}
+
+// appendRecord appends one record as a JSON object and tells where in dst its
+// payloads lie (see source for an entry's).
+func appendRecord(dst []byte, r *store.Record) ([]byte, memory.Place) {
+	switch r.Kind {
+	case store.KindEntry:
+		return appendEntry(dst, r)
+	case store.KindUsage:
+		return appendUsage(dst, r)
+	case store.KindValue:
+		return appendAddressed(append(dst, `{"kind":"value","op":"`...), r)
+	}
+	return appendAddressed(append(dst, `{"kind":"list","op":"`...), r)
+}
+
+func appendEntry(dst []byte, r *store.Record) ([]byte, memory.Place) {
+	e := r.Entry
+	dst = rawjson.AppendInt(append(dst, `{"kind":"entry","seq":`...), r.Seq)
+	dst = rawjson.AppendInt(append(dst, `,"timestamp":`...), e.Timestamp)
+	dst = rawjson.AppendQuote(append(dst, `,"id":`...), e.ID)
+	dst = append(dst, `,"parentId":`...)
+	if e.ParentID == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = rawjson.AppendQuote(dst, e.ParentID)
+	}
+	dst = rawjson.AppendQuote(append(dst, `,"type":`...), string(e.Type))
+	if e.Type == store.TypeCustom {
+		dst = rawjson.AppendQuote(append(dst, `,"customType":`...), e.CustomType)
+	}
+	members := e.Payload[1 : len(e.Payload)-1]
+	if len(members) == 0 {
+		return append(dst, '}'), memory.Place{}
+	}
+	start := len(dst)
+	dst = append(append(append(dst, ','), members...), '}')
+	return dst, memory.Place{Payload: spanOf(start, len(dst))}
+}
+
+func appendUsage(dst []byte, r *store.Record) ([]byte, memory.Place) {
+	u := r.Usage
+	dst = rawjson.AppendInt(append(dst, `{"kind":"usage","seq":`...), r.Seq)
+	dst = rawjson.AppendQuote(append(dst, `,"id":`...), u.ID)
+	if u.EntryID != "" {
+		dst = rawjson.AppendQuote(append(dst, `,"entryId":`...), u.EntryID)
+	}
+	if u.Adjustment {
+		dst = append(dst, `,"adjustment":true`...)
+	} else {
+		dst = append(dst, `,"adjustment":false`...)
+	}
+	var at memory.Place
+	dst, at.Payload = appendRaw(append(dst, `,"usage":`...), u.Usage)
+	if u.Details != nil {
+		dst, at.Details = appendRaw(append(dst, `,"details":`...), u.Details)
+	}
+	return append(dst, '}'), at
+}
+
+// appendAddressed goes on after the opening quote of the operation.
+func appendAddressed(dst []byte, r *store.Record) ([]byte, memory.Place) {
+	op := `set","seq":`
+	switch r.Op {
+	case store.OpDelete:
+		op = `delete","seq":`
+	case store.OpAppend:
+		op = `append","seq":`
+	}
+	dst = rawjson.AppendInt(append(dst, op...), r.Seq)
+	dst = rawjson.AppendQuote(append(dst, `,"namespace":`...), r.Address.Namespace)
+	dst = rawjson.AppendQuote(append(dst, `,"key":`...), r.Address.Key)
+	var at memory.Place
+	if r.Op != store.OpDelete {
+		dst, at.Payload = appendRaw(append(dst, `,"value":`...), r.Value)
+	}
+	return append(dst, '}'), at
+}
+
+func appendRaw(dst []byte, raw json.RawMessage) ([]byte, memory.Span) {
+	start := len(dst)
+	dst = append(dst, raw...)
+	return dst, spanOf(start, len(dst))
+}
+
+func spanOf(start, end int) memory.Span {
+	return memory.Span{Off: int64(start), Len: int64(end - start)}
+}

@@ -1,0 +1,250 @@
+package jsonl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/internal/fsx"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Ext is the extension of session files.
+const Ext = ".jsonl"
+
+// Driver creates, opens and finds session files.
+type Driver struct {
+	// FS is the file system to write through; nil means the real one.
+	FS fsx.FS
+}
+
+func (d Driver) fs() fsx.FS {
+	if d.FS == nil {
+		return fsx.OS{}
+	}
+	return d.FS
+}
+
+// Name returns "jsonl".
+func (Driver) Name() string { return "jsonl" }
+
+// Ext returns ".jsonl".
+func (Driver) Ext() string { return Ext }
+
+// resolve follows symbolic links, so that a session has one lock by whatever
+// name it is opened, and refuses what is no regular file before anything could
+// block on it.
+func resolve(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", &store.Corrupt{Path: path, Offset: -1, Msg: "not a regular file"}
+	}
+	return real, nil
+}
+
+// Open takes ownership of the session file at path.
+func (d Driver) Open(ctx context.Context, path string, o store.OpenOptions) (store.Backend, error) {
+	// A file that is no session gets no lock file beside it.
+	if _, err := d.Header(ctx, path); err != nil {
+		return nil, err
+	}
+	real, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := acquire(ctx, real, o.Wait)
+	if err != nil {
+		return nil, err
+	}
+	b, err := d.open(real, lock, o)
+	if err != nil {
+		release := lock.Unlock
+		if errors.Is(err, fs.ErrNotExist) {
+			release = lock.Remove // it was deleted while this waited for it
+		}
+		return nil, errors.Join(err, release())
+	}
+	return b, nil
+}
+
+// open loads the file whose lock is held.
+func (d Driver) open(path string, lock *fsx.Lock, o store.OpenOptions) (*backend, error) {
+	now := o.Now
+	if now == nil {
+		now = store.SystemNow
+	}
+	f, err := d.fs().OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	l, err := introduce(f, path, lock, owner{since: now(), info: o.Owner})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &backend{
+		State: l.state, path: path, file: f, lock: lock, now: now, powerSafe: o.PowerSafe,
+		size: l.size, end: l.end, bare: l.bare,
+	}, nil
+}
+
+// introduce writes the new owner into the lock file, then loads the session.
+func introduce(f fsx.File, path string, lock *fsx.Lock, o owner) (*loaded, error) {
+	previous, err := lock.Info()
+	if err != nil {
+		return nil, err
+	}
+	o.id = store.NewIDs(store.SystemNow, nil).NewID()
+	o.fence = parseOwner(previous).fence + 1
+	o.process = fsx.Self()
+	if err := lock.SetInfo(o.appendJSON(nil)); err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return load(f, path, info.Size())
+}
+
+// View reads the session as it is now, beside whoever owns it.
+func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
+	real, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.fs().OpenFile(real, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	l, err := loadBesideOwner(f, path)
+	if err == nil {
+		return &reader{State: l.state, file: f}, nil
+	}
+	err = errors.Join(err, f.Close())
+	var legacy *store.Legacy
+	if errors.As(err, &legacy) {
+		return legacyView(ctx, path)
+	}
+	return nil, err
+}
+
+// loadBesideOwner loads a file that its owner may be changing. An owner who
+// cuts a torn tail while it is being read can make it look corrupt; then the
+// file has changed, and another look tells.
+func loadBesideOwner(f fsx.File, path string) (*loaded, error) {
+	for tries := 0; ; tries++ {
+		before, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		l, loadErr := load(f, path, before.Size())
+		if loadErr == nil || tries == 3 {
+			return l, loadErr
+		}
+		after, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if after.Size() == before.Size() && after.ModTime().Equal(before.ModTime()) {
+			return nil, loadErr
+		}
+	}
+}
+
+// Header reads the first line of the file at path.
+func (d Driver) Header(_ context.Context, path string) (store.Header, error) {
+	real, err := resolve(path)
+	if err != nil {
+		return store.Header{}, err
+	}
+	f, err := d.fs().OpenFile(real, os.O_RDONLY, 0)
+	if err != nil {
+		return store.Header{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return store.Header{}, err
+	}
+	h, _, _, err := readHeader(f, path, info.Size())
+	return h, err
+}
+
+// Lease tells who owns the session now.
+func (d Driver) Lease(ctx context.Context, path string) (*store.Lease, error) {
+	real, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	return probe(ctx, real)
+}
+
+// Delete removes the session file, a symbolic link that named it, and last, while
+// it is still held, the lock file.
+func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) error {
+	real, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	lock, err := acquire(ctx, real, o.Wait)
+	if err != nil {
+		return err
+	}
+	err = d.fs().Remove(real)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fmt.Errorf("delete session: %w", err), lock.Unlock())
+	}
+	if path != real && err == nil {
+		if linkErr := d.fs().Remove(path); !errors.Is(linkErr, fs.ErrNotExist) {
+			err = linkErr
+		}
+	}
+	return errors.Join(err, lock.Remove(), d.fs().SyncDir(filepath.Dir(real)))
+}
+
+// List returns the session files directly in dir. Links to regular files count;
+// folders, pipes, backups and temporary files do not.
+func (d Driver) List(_ context.Context, dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if strings.HasSuffix(e.Name(), Ext) && !fsx.IsTemp(e.Name()) && isFile(path, e) {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// isFile reports a regular file or a link to one. A link that cannot be
+// followed for another reason than a missing target counts, so that opening it
+// tells why.
+func isFile(path string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.Type().IsRegular()
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return info.Mode().IsRegular()
+}

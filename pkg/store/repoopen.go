@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Open takes ownership of a session (spec §2.8). While this Repo has it open it
+// is ErrOpen; another process's session is *Held. It fails with *Corrupt,
+// *NewerVersion, *Legacy, or ErrNotFound.
+func (r *Repo) Open(ctx context.Context, ref Ref) (*Session, error) {
+	if ref.Legacy {
+		return nil, fmt.Errorf("open session %s: %w", ref.ID, &Legacy{Path: ref.Path})
+	}
+	if !r.claim(ref.Path) {
+		return nil, fmt.Errorf("open session %s: %w", ref.ID, ErrOpen)
+	}
+	release := func() { r.release(ref.Path) }
+	s, err := r.serve(ctx, ref, r.o.IDs(), release)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// serve opens a store whose path is reserved; release runs when it closes.
+func (r *Repo) serve(ctx context.Context, ref Ref, ids IDSource, release func()) (*Session, error) {
+	d, err := r.driver(ref.Backend)
+	if err != nil {
+		return nil, fmt.Errorf("open session %s: %w", ref.ID, err)
+	}
+	b, err := d.Open(ctx, ref.Path, r.o.Open)
+	if err != nil {
+		return nil, fmt.Errorf("open session %s: %w", ref.ID, missing(err))
+	}
+	return NewSession(b, SessionOptions{IDs: ids, OnClose: release}), nil
+}
+
+// missing makes a file that is not there an ErrNotFound as well.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
+}
+
+// View reads a session without owning or changing it, also while another
+// process owns it (D9).
+func (r *Repo) View(ctx context.Context, ref Ref) (Reader, error) {
+	return ask(r, ref, "read", func(d Driver) (Reader, error) { return d.View(ctx, ref.Path) })
+}
+
+// Header reads a session's header and no more of it.
+func (r *Repo) Header(ctx context.Context, ref Ref) (Header, error) {
+	return ask(r, ref, "read header of", func(d Driver) (Header, error) { return d.Header(ctx, ref.Path) })
+}
+
+// Lease tells who owns a session now, nil when nobody does.
+func (r *Repo) Lease(ctx context.Context, ref Ref) (*Lease, error) {
+	return ask(r, ref, "read lease of", func(d Driver) (*Lease, error) { return d.Lease(ctx, ref.Path) })
+}
+
+func ask[T any](r *Repo, ref Ref, what string, q func(Driver) (T, error)) (T, error) {
+	var answer T
+	d, err := r.driver(ref.Backend)
+	if err == nil {
+		answer, err = q(d)
+	}
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("%s session %s: %w", what, ref.ID, missing(err))
+	}
+	return answer, nil
+}
+
+// Delete removes a session and its side files. An open one is ErrOpen or *Held;
+// a legacy file is never removed.
+func (r *Repo) Delete(ctx context.Context, ref Ref) error {
+	if ref.Legacy {
+		return fmt.Errorf("delete session %s: %w", ref.ID, &Legacy{Path: ref.Path})
+	}
+	if !r.claim(ref.Path) {
+		return fmt.Errorf("delete session %s: %w", ref.ID, ErrOpen)
+	}
+	defer r.release(ref.Path)
+	_, err := ask(r, ref, "delete", func(d Driver) (struct{}, error) {
+		return struct{}{}, d.Delete(ctx, ref.Path, r.o.Open)
+	})
+	return err
+}

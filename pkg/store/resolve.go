@@ -1,0 +1,270 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/internal/rawjson"
+)
+
+// MinShortID is the shortest beginning or ending of an id that names a session.
+const MinShortID = 6
+
+// Resolve finds the session that an argument means: a full id; name:TEXT, the
+// exact name; @last, the one changed last; a path, which contains a slash or
+// ends in .db or .jsonl and may lie outside the repository; a unique beginning
+// or ending of an id, MinShortID characters at least. A full id wins over every
+// other reading (D3) and reads no other session. It fails with ErrNotFound or
+// *Ambiguous.
+func (r *Repo) Resolve(ctx context.Context, arg string) (Ref, error) {
+	if CheckID(arg) == nil {
+		holders, err := r.holders(ctx, arg)
+		if err != nil {
+			return Ref{}, fmt.Errorf("find session %q: %w", arg, err)
+		}
+		if len(holders) > 0 {
+			var refs []Ref
+			for _, d := range holders {
+				refs = append(refs, r.ref(ctx, d, r.path(d, arg)))
+			}
+			return one(arg, refs)
+		}
+	}
+	if name, ok := strings.CutPrefix(arg, "name:"); ok {
+		return r.named(ctx, arg, name)
+	}
+	switch {
+	case arg == "@last":
+		return r.latest(ctx)
+	case isPath(arg):
+		return r.at(ctx, arg)
+	}
+	return r.abbreviated(ctx, arg)
+}
+
+func isPath(arg string) bool {
+	return strings.Contains(arg, "/") || strings.HasSuffix(arg, ".db") || strings.HasSuffix(arg, ".jsonl")
+}
+
+// one wants exactly one match.
+func one(arg string, refs []Ref) (Ref, error) {
+	switch len(refs) {
+	case 0:
+		return Ref{}, fmt.Errorf("session %q: %w", arg, ErrNotFound)
+	case 1:
+		return refs[0], nil
+	}
+	return Ref{}, &Ambiguous{Arg: arg, Candidates: refs}
+}
+
+// stores returns every store of the repository in the order of paths, known by
+// its file name alone.
+func (r *Repo) stores(ctx context.Context) ([]Ref, error) {
+	var refs []Ref
+	for _, d := range r.o.Drivers {
+		paths, err := d.List(ctx, r.o.Dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("list %s sessions: %w", d.Name(), err)
+		}
+		for _, p := range paths {
+			refs = append(refs, Ref{ID: stem(d, p), Path: p, Backend: d.Name()})
+		}
+	}
+	sortRefs(refs)
+	return refs, nil
+}
+
+func stem(d Driver, path string) string { return strings.TrimSuffix(filepath.Base(path), d.Ext()) }
+
+func (r *Repo) abbreviated(ctx context.Context, arg string) (Ref, error) {
+	if len(arg) < MinShortID {
+		return one(arg, nil)
+	}
+	stores, err := r.stores(ctx)
+	if err != nil {
+		return Ref{}, err
+	}
+	var refs []Ref
+	for _, s := range stores {
+		if strings.HasPrefix(s.ID, arg) || strings.HasSuffix(s.ID, arg) {
+			refs = append(refs, r.refOf(ctx, s))
+		}
+	}
+	return one(arg, refs)
+}
+
+func (r *Repo) latest(ctx context.Context) (Ref, error) {
+	stores, err := r.stores(ctx)
+	if err != nil {
+		return Ref{}, err
+	}
+	var last Ref
+	var when time.Time
+	for _, s := range stores {
+		if t := modTime(s.Path); last.Path == "" || !t.Before(when) {
+			last, when = s, t
+		}
+	}
+	if last.Path == "" {
+		return one("@last", nil)
+	}
+	return r.refOf(ctx, last), nil
+}
+
+// modTime is when the store was last written: the file, or the log beside it
+// that holds what SQLite has not moved into the file yet. The zero time is a
+// store that is no file.
+func modTime(path string) time.Time {
+	var t time.Time
+	if fi, err := os.Stat(path); err == nil {
+		t = fi.ModTime()
+	}
+	// A reader may leave an empty log behind; that is no change (D10).
+	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 && fi.ModTime().After(t) {
+		t = fi.ModTime()
+	}
+	return t
+}
+
+// named reads every session's name. Unreadable sessions have none.
+func (r *Repo) named(ctx context.Context, arg, name string) (Ref, error) {
+	stores, err := r.stores(ctx)
+	if err != nil {
+		return Ref{}, err
+	}
+	var refs []Ref
+	unreadable := 0
+	for _, s := range stores {
+		ref := r.refOf(ctx, s)
+		got, ok, err := r.nameOf(ctx, ref)
+		switch {
+		case ctx.Err() != nil:
+			return Ref{}, ctx.Err()
+		case err != nil:
+			unreadable++
+		case ok && got == name:
+			refs = append(refs, ref)
+		}
+	}
+	if len(refs) == 0 && unreadable > 0 {
+		return Ref{}, fmt.Errorf("session %q: %w (%d sessions could not be read)", arg, ErrNotFound, unreadable)
+	}
+	return one(arg, refs)
+}
+
+func (r *Repo) nameOf(ctx context.Context, ref Ref) (string, bool, error) {
+	if err := regular(ref.Path); err != nil {
+		return "", false, err
+	}
+	v, err := r.View(ctx, ref)
+	if err != nil {
+		return "", false, err
+	}
+	defer v.Close()
+	return text(ctx, v, SessionName())
+}
+
+// at names the session of a file, whatever folder it lies in.
+func (r *Repo) at(ctx context.Context, arg string) (Ref, error) {
+	path, err := filepath.Abs(arg)
+	if err != nil {
+		return Ref{}, fmt.Errorf("find session %q: %w", arg, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return Ref{}, fmt.Errorf("session %q: %w", arg, missing(err))
+	}
+	if err := regular(path); err != nil {
+		return Ref{}, err
+	}
+	d, err := r.driver(backendOf(path))
+	if err != nil {
+		return Ref{}, fmt.Errorf("session %q: %w", arg, err)
+	}
+	return r.ref(ctx, d, path), nil
+}
+
+// backendOf judges a file by its content, and by its name where that says
+// nothing.
+func backendOf(path string) string {
+	switch head := peek(path); {
+	case strings.HasPrefix(string(head), "SQLite format 3\x00"):
+		return "sqlite"
+	case len(head) == 0 && strings.HasSuffix(path, ".db"):
+		return "sqlite"
+	}
+	return "jsonl"
+}
+
+// ref names the store at a path. A header that cannot be read leaves the name
+// of the file for an id: the damage is for whoever opens it.
+func (r *Repo) ref(ctx context.Context, d Driver, path string) Ref {
+	return r.refOf(ctx, Ref{ID: stem(d, path), Path: path, Backend: d.Name()})
+}
+
+func (r *Repo) refOf(ctx context.Context, ref Ref) Ref {
+	if regular(ref.Path) != nil {
+		return ref
+	}
+	ref.Legacy = ref.Backend == "jsonl" && isLegacy(peek(ref.Path))
+	if h, err := r.Header(ctx, ref); err == nil && h.ID != "" {
+		ref.ID = h.ID
+	}
+	return ref
+}
+
+// regular refuses what is there but is no file: opening a FIFO would wait.
+func regular(path string) error {
+	fi, err := os.Stat(path)
+	if err != nil {
+		if _, linkErr := os.Lstat(path); linkErr == nil {
+			return fmt.Errorf("read %s: %w", path, err) // a link to nothing
+		}
+		return nil // no file at all: the driver's own business
+	}
+	if !fi.Mode().IsRegular() {
+		return &Corrupt{Path: path, Offset: -1, Msg: "not a regular file"}
+	}
+	return nil
+}
+
+// peek returns the beginning of a file, nothing when it cannot be read.
+func peek(path string) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head, _ := io.ReadAll(io.LimitReader(f, 4096))
+	return head
+}
+
+// isLegacy reports the beginning of a coding-agent file: its records have a
+// type where format 4 has a kind (spec appendix B).
+func isLegacy(head []byte) bool {
+	legacy := false
+	_ = rawjson.MembersFunc(trimNUL(head), func(m rawjson.Member) bool {
+		switch {
+		case rawjson.KeyIs(m.Key, "type"):
+			legacy = rawjson.KindOf(m.Value) == rawjson.String
+			return false
+		case rawjson.KeyIs(m.Key, "kind"):
+			return false
+		}
+		return true
+	})
+	return legacy
+}
+
+func trimNUL(head []byte) []byte {
+	for len(head) > 0 && head[0] == 0 {
+		head = head[1:]
+	}
+	return head
+}

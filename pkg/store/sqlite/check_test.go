@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// problemsOf checks a session through a reader.
+func problemsOf(t testing.TB, path string) []store.Problem {
+	t.Helper()
+	r, err := openReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return slices.Collect(r.Problems(ctx))
+}
+
+// tree commits r - a - b - c and r - a - d, and a root of its own.
+func tree(t testing.TB, path string) {
+	t.Helper()
+	b := open(t, path, store.OpenOptions{})
+	commit(t, b, userEntry("r", ""), userEntry("a", "r"))
+	commit(t, b, userEntry("b", "a"), userEntry("c", "b"), userEntry("d", "a"))
+	commit(t, b, userEntry("root", ""))
+	if diff := cmp.Diff([]store.Problem(nil), slices.Collect(b.Problems(ctx))); diff != "" {
+		t.Fatalf("problems of a sound owner (-want +got):\n%s", diff)
+	}
+	mustClose(t, b)
+}
+
+func TestProblems(t *testing.T) {
+	const segmentOfD = "segment d"
+	bad := func(code, where, message string) store.Problem {
+		return store.Problem{Code: code, Severity: store.SeverityError, Where: where, Message: message}
+	}
+	cases := map[string]struct {
+		damage string
+		want   []store.Problem
+	}{
+		"none":            {`SELECT 1`, nil},
+		"a missing index": {`DROP INDEX ix_usage_seq`, []store.Problem{bad("schema", "ix_usage_seq", "the table or index is missing")}},
+		"a second session row": {`INSERT INTO session SELECT * FROM session`,
+			[]store.Problem{bad("session_row", "session", "there are 2 session rows")}},
+		"a column that differs from the metadata": {`UPDATE session SET parent_session_id = 'x'`,
+			[]store.Problem{bad("session_row", "session", "creation time or parent session differ from the metadata")}},
+		"no lease row": {`DELETE FROM writer_lease`, []store.Problem{bad("lease", "writer_lease", "there are 0 lease rows")}},
+		"an unreadable lease": {`UPDATE writer_lease SET fence = 'x'`,
+			[]store.Problem{{Code: "lease", Severity: store.SeverityWarning, Where: "writer_lease", Message: "the lease row cannot be read"}}},
+		"a row of no entry": {`INSERT INTO branch_entries VALUES('d', 'x', 99, 'message'); UPDATE branch_meta SET tip_entry_id = 'x' WHERE branch_id = 'd'`,
+			[]store.Problem{bad("branch_index", segmentOfD, "entry x does not exist")}},
+		"a wrong type": {`UPDATE branch_entries SET entry_type = 'custom' WHERE branch_id = 'd' AND entry_id = 'a'`,
+			[]store.Problem{bad("branch_index", segmentOfD, "entry a is message 2, the index says custom 2")}},
+		"a gap": {`DELETE FROM branch_entries WHERE branch_id = 'd' AND entry_id = 'a'`,
+			[]store.Problem{bad("branch_index", segmentOfD, `entry d follows "r", its parent is "a"`)}},
+		"a foreign row": {`INSERT INTO branch_entries VALUES('d', 'c', 4, 'message')`,
+			[]store.Problem{bad("branch_index", segmentOfD, `entry c follows "a", its parent is "b"`), bad("branch_index", segmentOfD, `entry d follows "c", its parent is "a"`)}},
+		"a wrong tip": {`UPDATE branch_meta SET tip_entry_id = 'b' WHERE branch_id = 'd'`,
+			[]store.Problem{bad("branch_index", segmentOfD, `it ends at entry d, its tip is "b"`)}},
+		"no tip": {`DELETE FROM branch_meta WHERE branch_id = 'd'`,
+			[]store.Problem{bad("branch_index", segmentOfD, `it ends at entry d, its tip is ""`)}},
+		"an entry in no segment": {`DELETE FROM branch_entries WHERE branch_id = 'd'; DELETE FROM branch_meta WHERE branch_id = 'd'`,
+			[]store.Problem{bad("branch_index", "entry d", "no segment holds the entry")}},
+		"an empty segment": {`INSERT INTO branch_meta(branch_id, tip_entry_id, tip_seq) VALUES('e', 'a', 2)`,
+			[]store.Problem{bad("branch_index", "segment e", "it has no rows")}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := newSession(t)
+			tree(t, path)
+			foreign(t, path, c.damage)
+			if diff := cmp.Diff(c.want, problemsOf(t, path)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestProblemsOfDamagedPages overwrites a part of the file that the other checks
+// do not read.
+func TestProblemsOfDamagedPages(t *testing.T) {
+	path := newSession(t)
+	tree(t, path)
+	var page int64
+	ask(t, path, `SELECT rootpage FROM sqlite_schema WHERE name = 'ix_entry_parent'`, &page)
+	damage(t, path, (page-1)*8192+4000, make([]byte, 4192))
+	found := problemsOf(t, path)
+	if !slices.ContainsFunc(found, func(p store.Problem) bool { return p.Code == "integrity" || p.Code == "corrupt" }) {
+		t.Errorf("problems: %v, want the damaged page", found)
+	}
+}
+
+// damage overwrites bytes of a session that nobody has open.
+func damage(t testing.TB, path string, at int64, with []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(with, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProblemsOfLeftovers(t *testing.T) {
+	path := newSession(t)
+	for _, name := range []string{".s1.db.tmp-123", ".s2.db.tmp-123", "s1.db.bak"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []store.Problem{{Code: "leftover", Severity: store.SeverityWarning, Where: ".s1.db.tmp-123",
+		Message: "a temporary file of an interrupted replacement"}}
+	if diff := cmp.Diff(want, problemsOf(t, path)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
