@@ -44,10 +44,10 @@ func (l *Lane) RequestAbort(ctx context.Context, operationID string) (AbortReque
 			control = plan.Next.Cancel()
 		}
 		var err error
-		if r.Steer, err = l.drained(ctx, q, control.DrainedSteer); err != nil {
+		if r.Steer, err = pendingMessages(ctx, q, l.name, control.DrainedSteer); err != nil {
 			return plan, err
 		}
-		if r.FollowUp, err = l.drained(ctx, q, control.DrainedFollowUp); err != nil {
+		if r.FollowUp, err = pendingMessages(ctx, q, l.name, control.DrainedFollowUp); err != nil {
 			return plan, err
 		}
 		if _, ok := t.Run(); ok && fresh {
@@ -63,18 +63,6 @@ func (l *Lane) RequestAbort(ctx context.Context, operationID string) (AbortReque
 		live.gate.Close(errOperationEnded)
 	}
 	return r, err
-}
-
-func (l *Lane) drained(ctx context.Context, q store.Queries, ids []string) ([]message.Message, error) {
-	messages := []message.Message{}
-	for _, id := range ids {
-		content, err := required(ctx, q, l.name, store.Pending(id))
-		if err != nil {
-			return nil, err
-		}
-		messages = append(messages, message.Message(content.Payload))
-	}
-	return messages, nil
 }
 
 // drainedJSON are the members that abort results and events share.

@@ -341,4 +341,3 @@ func finished(prep op.Preparation, texts []string) op.Summary {
 		RetainedTail: prep.Tail(), TokensBefore: prep.TokensBefore,
 	}
 }
-
