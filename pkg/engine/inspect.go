@@ -158,13 +158,8 @@ func pendingMessages(ctx context.Context, q store.Queries, lane string, ids []st
 
 func handleOf(ctx context.Context, q store.Queries, t op.Turn) (json.RawMessage, error) {
 	run, _ := t.Run()
-	id := run.Phase.(op.DeferredPhase).Deferred.SourceEntryID
-	entries, err := q.Entries(ctx, []string{id})
-	if err != nil {
-		return nil, err
-	}
-	raw, _ := entries[id].Message().Get("deferred")
-	return raw, nil
+	handle, _, err := deferredSource(ctx, q, t.Lane, run.Phase.(op.DeferredPhase).Deferred)
+	return handle.Raw, err
 }
 
 // InspectExecution reads current ownership and the latest result coherently, on

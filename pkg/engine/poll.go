@@ -16,7 +16,7 @@ import (
 func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	run, _ := t.Run()
 	d := run.Phase.(op.DeferredPhase).Deferred
-	source, at, err := p.source(ctx, d)
+	source, at, err := deferredSource(ctx, p.lane.h.session, p.lane.name, d)
 	if err != nil {
 		return nil, err
 	}
@@ -91,17 +91,17 @@ func (p *pass) settlePoll(ctx context.Context, req effect.Request, info effect.M
 	})
 }
 
-// source reads the handle that the operation waits on, and when it was given,
-// Unix ms.
-func (p *pass) source(ctx context.Context, d op.Deferred) (message.DeferredHandle, int64, error) {
-	entries, err := p.lane.h.session.Entries(ctx, []string{d.SourceEntryID})
+// deferredSource reads the handle that an operation waits on, and when it was
+// given, Unix ms.
+func deferredSource(ctx context.Context, q store.Queries, lane string, d op.Deferred) (message.DeferredHandle, int64, error) {
+	entries, err := q.Entries(ctx, []string{d.SourceEntryID})
 	if err != nil {
 		return message.DeferredHandle{}, 0, err
 	}
 	e, ok := entries[d.SourceEntryID]
 	raw, has := e.Message().Get("deferred")
 	if !ok || !has {
-		return message.DeferredHandle{}, 0, &Defect{Lane: p.lane.name, Err: fmt.Errorf("entry %s holds no deferred handle", d.SourceEntryID)}
+		return message.DeferredHandle{}, 0, &Defect{Lane: lane, Err: fmt.Errorf("entry %s holds no deferred handle", d.SourceEntryID)}
 	}
 	return message.DeferredHandle{Raw: raw}, e.Timestamp, nil
 }
@@ -110,11 +110,16 @@ func (p *pass) source(ctx context.Context, d op.Deferred) (message.DeferredHandl
 // say, in ms.
 const pollAfterDefault = 60_000
 
-func (p *pass) waitDeferred(source message.DeferredHandle, at int64) *DriveOutcome {
+// pollDue is when a deferred answer is worth asking for, Unix ms.
+func pollDue(source message.DeferredHandle, at int64) int64 {
 	after, ok := source.PollAfterMs()
 	if !ok {
 		after = pollAfterDefault
 	}
-	notBefore := at + after
+	return at + after
+}
+
+func (p *pass) waitDeferred(source message.DeferredHandle, at int64) *DriveOutcome {
+	notBefore := pollDue(source, at)
 	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitDeferred, Deferred: source.Raw, NotBefore: &notBefore}
 }

@@ -107,7 +107,7 @@ func (p *pass) cancelDeferred(ctx context.Context, d op.Deferred) {
 	if !ok {
 		return
 	}
-	source, _, err := p.source(ctx, d)
+	source, _, err := deferredSource(ctx, p.lane.h.session, p.lane.name, d)
 	if err != nil || p.hitProtected("deferred.cancel", "Ask the provider to drop a deferred job", "") != nil {
 		return
 	}

@@ -222,7 +222,7 @@ func (a *attempt) book(ctx context.Context, answer message.Message) error {
 		a.usage = a.usage.Add(u)
 	}
 	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
-		return op.Answered(t, raw)
+		return op.Answered(t, raw, answer.StopReason())
 	})
 }
 

@@ -3,7 +3,6 @@ package op
 import (
 	"fmt"
 
-	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -124,7 +123,8 @@ func (p pollSettlement) turnEnd(m message.Message) []Event {
 }
 
 func (p pollSettlement) as(m message.Message, next Phase, after []Event) Plan {
-	plan := publishResponse(p.turn, p.deferred.ResponseEntryID, p.deferred.UsageID, m, p.recovery)
+	a := Attribution{Kind: "deferred", Model: p.deferred.Configuration.Model, Attempt: p.deferred.Poll}
+	plan := publishResponse(p.turn, p.deferred.ResponseEntryID, p.deferred.UsageID, m, a, p.recovery)
 	s := p.state
 	s.LatestAssistantEntryID = store.LeafID(p.deferred.ResponseEntryID)
 	s.Phase = next
@@ -151,13 +151,4 @@ func pendingPoll(t Turn, doing string) (RunState, Deferred, error) {
 		err = invalid("%s: no poll is pending", doing)
 	}
 	return s, d, err
-}
-
-// InterruptedPoll is what is known of a poll whose process is gone.
-func InterruptedPoll(partial message.Message, d Deferred, api string, now int64) (message.Message, error) {
-	m, err := Interrupted(partial, d.Configuration.Model, api, now)
-	if err != nil {
-		return nil, err
-	}
-	return m.With("stopReason", rawjson.Quote(string(message.StopAborted)))
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // publishResponse is the part that every settlement of a response shares.
-func publishResponse(t Turn, responseID, usageID string, m message.Message, recovery bool) Plan {
+func publishResponse(t Turn, responseID, usageID string, m message.Message, a Attribution, recovery bool) Plan {
 	id := t.Operation.OperationID
-	row := store.NewUsage{ID: usageID, EntryID: responseID}
+	a.Outcome = string(m.StopReason())
+	row := store.NewUsage{ID: usageID, EntryID: responseID, Details: a.details(t)}
 	if raw, ok := m.Get("usage"); ok {
 		row.RawUsage = raw
 	}
@@ -27,6 +28,28 @@ func publishResponse(t Turn, responseID, usageID string, m message.Message, reco
 			{Type: EventUsage, Lane: t.Lane, EntryID: usageID},
 		},
 	}
+}
+
+// Attribution says what a provider's ledger row was spent on (D55).
+type Attribution struct {
+	Kind    string // assistant, deferred, compaction, branch_summary
+	Model   message.ModelRef
+	Attempt int64
+	Outcome string // how the response ended
+}
+
+func (a Attribution) details(t Turn) json.RawMessage {
+	dst := append([]byte(nil), `{"attribution":{"operationId":`...)
+	dst = rawjson.AppendQuote(dst, t.Operation.OperationID)
+	for _, field := range []struct{ key, text string }{
+		{"lane", t.Lane}, {"kind", a.Kind}, {"provider", a.Model.Provider}, {"modelId", a.Model.ModelID},
+	} {
+		dst = append(rawjson.AppendQuote(append(dst, ','), field.key), ':')
+		dst = rawjson.AppendQuote(dst, field.text)
+	}
+	dst = rawjson.AppendInt(append(dst, `,"attempt":`...), a.Attempt)
+	dst = rawjson.AppendQuote(append(dst, `,"outcome":`...), a.Outcome)
+	return append(dst, "}}"...)
 }
 
 // Summary is a finished summary on its way into the tree.

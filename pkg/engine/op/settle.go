@@ -177,7 +177,8 @@ func (s settlement) as(class Class, m message.Message) (Plan, error) {
 	next := s.state
 	next.LatestAssistantEntryID = store.LeafID(s.pending.ResponseEntryID)
 	next.Phase = s.phase(class, m)
-	plan := publishResponse(s.turn, s.pending.ResponseEntryID, s.pending.UsageID, m, s.recovery)
+	a := Attribution{Kind: "assistant", Model: s.pending.Context.Configuration.Model, Attempt: s.pending.Attempt}
+	plan := publishResponse(s.turn, s.pending.ResponseEntryID, s.pending.UsageID, m, a, s.recovery)
 	plan.Next = next
 	if c, ok := next.Phase.(InRunCompaction); ok {
 		id := s.turn.Operation.OperationID

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -106,8 +107,9 @@ func Ask(t Turn, r SummaryRequest) (Plan, error) {
 	return move(t, s, p), nil
 }
 
-// Answered books the usage of the nested request that returned (spec §3.9).
-func Answered(t Turn, usage []byte) (Plan, error) {
+// Answered books the usage of the nested request that returned, and how its
+// response ended (spec §3.9).
+func Answered(t Turn, usage []byte, outcome message.StopReason) (Plan, error) {
 	s, p, err := pendingSummary(t, "answered")
 	if err != nil {
 		return Plan{}, err
@@ -118,7 +120,8 @@ func Answered(t Turn, usage []byte) (Plan, error) {
 	id := p.Request.UsageID
 	p.UsageIDs = append(append([]string{}, p.UsageIDs...), id)
 	p.Request = nil
-	plan := move(t, s, p, store.InsertUsage(store.NewUsage{ID: id, RawUsage: usage}))
+	a := Attribution{Kind: string(p.Context.Kind), Model: p.Context.Configuration.Model, Attempt: p.Attempt, Outcome: string(outcome)}
+	plan := move(t, s, p, store.InsertUsage(store.NewUsage{ID: id, RawUsage: usage, Details: a.details(t)}))
 	plan.Events = []Event{{Type: EventUsage, Lane: t.Lane, EntryID: id}}
 	return plan, nil
 }
