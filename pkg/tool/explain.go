@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -78,6 +79,7 @@ func numberProblem(schema, value []byte) string {
 		{"maximum", "that must be at most ", func(l float64) bool { return n > l }},
 		{"exclusiveMinimum", "that must be greater than ", func(l float64) bool { return n <= l }},
 		{"exclusiveMaximum", "that must be less than ", func(l float64) bool { return n >= l }},
+		{"multipleOf", "that must be a multiple of ", func(l float64) bool { return n/l != math.Trunc(n/l) }},
 	} {
 		if limit, ok := rawjson.Get(schema, rule.key); ok {
 			if l, err := strconv.ParseFloat(string(limit), 64); err == nil && rule.broken(l) {
@@ -105,8 +107,7 @@ func stringProblem(schema, value []byte) string {
 	return ""
 }
 
-// combined looks into allOf, and into the alternatives of anyOf and oneOf for
-// the one that the value was probably meant for.
+// combined looks into the schemas that judge the same value.
 func (e *explainer) combined(schema, value []byte, path string, depth int) *ArgumentError {
 	all, _ := rawjson.Get(schema, "allOf")
 	for sub, err := range rawjson.Elements(all) {
@@ -116,33 +117,50 @@ func (e *explainer) combined(schema, value []byte, path string, depth int) *Argu
 			}
 		}
 	}
+	if cond, ok := rawjson.Get(schema, "if"); ok {
+		branch := "then"
+		if e.problem(cond, value, path, depth) != nil {
+			branch = "else"
+		}
+		sub, _ := rawjson.Get(schema, branch)
+		if why := e.problem(sub, value, path, depth); why != nil {
+			return why
+		}
+	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		alternatives, ok := rawjson.Get(schema, key)
-		if !ok {
-			continue
-		}
-		var meant []*ArgumentError
-		fits := false
-		for sub, err := range rawjson.Elements(alternatives) {
-			if err != nil {
-				continue
-			}
-			why := e.problem(sub, value, path, depth)
-			if why == nil {
-				fits = true
-			} else if t := types(sub); len(t) == 0 || slices.ContainsFunc(t, func(t string) bool { return hasType(value, t) }) {
-				meant = append(meant, why)
+		if alternatives, ok := rawjson.Get(schema, key); ok {
+			if why := e.alternatives(alternatives, value, path, depth, key == "oneOf"); why != nil {
+				return why
 			}
 		}
-		if fits {
-			continue
-		}
-		if len(meant) == 1 {
-			return meant[0]
-		}
-		return &ArgumentError{path, fmt.Sprintf("is %s that fits none of the forms the schema allows", describe(value))}
 	}
 	return nil
+}
+
+// alternatives looks for the one that the value was probably meant for.
+func (e *explainer) alternatives(subs, value []byte, path string, depth int, one bool) *ArgumentError {
+	var meant []*ArgumentError
+	fits := 0
+	for sub, err := range rawjson.Elements(subs) {
+		if err != nil {
+			return nil
+		}
+		why := e.problem(sub, value, path, depth)
+		if why == nil {
+			fits++
+		} else if t := types(sub); len(t) == 0 || slices.ContainsFunc(t, func(t string) bool { return hasType(value, t) }) {
+			meant = append(meant, why)
+		}
+	}
+	switch {
+	case fits == 1 || fits > 1 && !one:
+		return nil
+	case fits > 1:
+		return &ArgumentError{path, fmt.Sprintf("is %s that fits %d of the forms the schema allows and must fit one", describe(value), fits)}
+	case len(meant) == 1:
+		return meant[0]
+	}
+	return &ArgumentError{path, fmt.Sprintf("is %s that fits none of the forms the schema allows", describe(value))}
 }
 
 func (e *explainer) members(schema, value []byte, path string, depth int) *ArgumentError {
@@ -159,12 +177,17 @@ func (e *explainer) members(schema, value []byte, path string, depth int) *Argum
 	properties, _ := rawjson.Get(schema, "properties")
 	patterns, _ := rawjson.Get(schema, "patternProperties")
 	others, closed := rawjson.Get(schema, "additionalProperties")
+	names, _ := rawjson.Get(schema, "propertyNames")
 	for m, err := range rawjson.Members(value) {
 		if err != nil {
 			return nil
 		}
 		name, _ := rawjson.Unquote(m.Key)
 		at := memberPath(path, name)
+		if why := e.problem(names, m.Key, at, depth); why != nil {
+			why.Msg += ", as a name"
+			return why
+		}
 		known := false
 		if sub, ok := rawjson.Get(properties, name); ok {
 			known = true

@@ -17,7 +17,7 @@ import (
 const (
 	// stopPatience is how long a supervisor that was asked to stop may take: more
 	// than its own grace, less than the second in which a call must return.
-	stopPatience = 800 * time.Millisecond
+	stopPatience = 700 * time.Millisecond
 	// drainTime is how long output is still read once the supervisor has ended:
 	// a process that is not its own may hold the other end for ever.
 	drainTime = 100 * time.Millisecond

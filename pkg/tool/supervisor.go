@@ -28,7 +28,7 @@ const (
 
 const (
 	settleTime = 100 * time.Millisecond // for what outlives the command to end by itself
-	graceTime  = 400 * time.Millisecond // between TERM and KILL
+	graceTime  = 300 * time.Millisecond // between TERM and KILL
 	killTime   = 2 * time.Second        // until processes that survive KILL are given up
 )
 
