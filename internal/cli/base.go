@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"errors"
+
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -11,6 +14,18 @@ type base struct {
 	config *config
 	repo   *store.Repo
 	now    func() int64
+}
+
+// resolve finds the session that an argument means.
+func (b *base) resolve(ctx context.Context, arg string) (store.Ref, error) {
+	ref, err := b.repo.Resolve(ctx, arg)
+	if errors.Is(err, store.ErrNotFound) {
+		f := notFoundf("session_not_found", "no session matches %q", escapeLine(arg))
+		f.cause = err
+		f.details = func(o *object) { o.str("session", arg) }
+		return ref, f.withHint("`drover list` shows the sessions")
+	}
+	return ref, err
 }
 
 // base resolves the dependencies of a command that works on sessions.

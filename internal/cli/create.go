@@ -30,6 +30,7 @@ type newSession struct {
 	backend string
 	cwd     string
 	id      string
+	changed func(flag string) bool
 }
 
 func (n *newSession) bind(cmd *cobra.Command) {
@@ -38,12 +39,13 @@ func (n *newSession) bind(cmd *cobra.Command) {
 	flags.StringVar(&n.backend, "backend", "", "how it is stored: sqlite or jsonl")
 	flags.StringVar(&n.cwd, "cwd", "", "the folder it works in (default: the current one)")
 	flags.StringVar(&n.id, "id", "", "its id (default: a new UUIDv7)")
+	n.changed = flags.Changed
 }
 
 // given reports the first of these flags that was used.
-func (n *newSession) given(cmd *cobra.Command) string {
+func (n *newSession) given() string {
 	for _, name := range []string{"name", "backend", "cwd", "id"} {
-		if cmd.Flags().Changed(name) {
+		if n.changed(name) {
 			return name
 		}
 	}
@@ -53,7 +55,7 @@ func (n *newSession) given(cmd *cobra.Command) string {
 // options checks the flags before anything is written.
 func (n *newSession) options(c *config) (store.CreateOptions, error) {
 	o := store.CreateOptions{ID: n.id, Name: n.name, Backend: n.backend, CWD: n.cwd}
-	if o.Backend == "" {
+	if !n.changed("backend") {
 		o.Backend = c.backend
 	}
 	if o.Backend != "sqlite" && o.Backend != "jsonl" {
@@ -62,7 +64,7 @@ func (n *newSession) options(c *config) (store.CreateOptions, error) {
 	if err := checkOneLine("--name", n.name); err != nil {
 		return o, err
 	}
-	if n.id != "" {
+	if n.changed("id") {
 		if err := store.CheckID(n.id); err != nil {
 			return o, err
 		}

@@ -24,7 +24,6 @@ type driveOptions struct {
 	passes    int // 0: until settled
 	all       bool
 	jobs      int
-	inPlace   bool
 }
 
 func newDriveCmd(f *factory, runF func(context.Context, *driveOptions) error) *cobra.Command {
@@ -62,7 +61,6 @@ whose session nobody owns.` +
 			if o.base, err = f.base("drive"); err != nil {
 				return err
 			}
-			o.inPlace = f.flags.inPlace
 			if deadline != "" {
 				if o.deadline, err = parseWhen("--deadline", deadline, f.now(), 1); err != nil {
 					return err
@@ -119,7 +117,7 @@ func runDrive(ctx context.Context, o *driveOptions) error {
 	if err != nil {
 		return err
 	}
-	s, ref, err := o.openSession(ctx, o.session, o.inPlace)
+	s, ref, err := o.openSession(ctx, o.session)
 	if err != nil {
 		return err
 	}
@@ -127,6 +125,8 @@ func runDrive(ctx context.Context, o *driveOptions) error {
 	if err != nil {
 		return firstOf(err, s.Close())
 	}
+	ctx, cancel := withDeadline(ctx, o.deadline, o.now())
+	defer cancel()
 	return withHarness(ctx, options, func(h *engine.Harness) error { return o.run(ctx, h, ref) })
 }
 
@@ -142,10 +142,7 @@ func (o *driveOptions) run(ctx context.Context, h *engine.Harness, ref store.Ref
 	follow := newFollower(o.out, o.lane)
 	defer follow.watch(h)()
 	d, err := o.drivePasses(ctx, lane, id)
-	if err == nil {
-		err = outcomeFailure(ref.ID, o.lane, d)
-	}
-	err = bySignal(ctx, err)
+	d, err = ended(ctx, ref.ID, o.lane, id, d, err)
 	follow.endLine()
 	if d.Kind == "" && err != nil && !cutShort(err) {
 		return err

@@ -55,14 +55,16 @@ func runDriveAll(ctx context.Context, o *driveOptions) error {
 		return err
 	}
 	s := &sweep{out: o.out}
+	working, cancel := withDeadline(ctx, o.deadline, o.now())
+	defer cancel()
 	var g errgroup.Group
 	g.SetLimit(o.jobs)
 	for _, l := range listed {
-		if ctx.Err() != nil {
+		if working.Err() != nil {
 			break
 		}
 		g.Go(func() error {
-			o.sweepSession(ctx, s, models, l)
+			o.sweepSession(working, s, models, l)
 			return nil
 		})
 	}
@@ -136,10 +138,7 @@ func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, l
 	}
 	d := driven{session: ref.ID, lane: lane.Name(), id: info.Current.ID}
 	d.outcome, err = o.drivePasses(ctx, lane, d.id)
-	if err == nil {
-		err = outcomeFailure(ref.ID, d.lane, d.outcome)
-	}
-	d.err = bySignal(ctx, err)
+	d.outcome, d.err = ended(ctx, ref.ID, d.lane, d.id, d.outcome, err)
 	s.add(d)
 	return nil
 }

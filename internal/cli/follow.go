@@ -126,7 +126,7 @@ func (f *follower) explain(e engine.Event) {
 	}
 	switch e.Type {
 	case op.EventRetryScheduled:
-		f.out.note("retry %d of %d in %s: %s", e.Attempt, e.MaxAttempts-1,
+		f.out.note("attempt %d of %d in %s: %s", e.Attempt, e.MaxAttempts,
 			time.Duration(e.DelayMs)*time.Millisecond, escapeLine(e.ErrorText))
 	case op.EventMessageUpdate:
 	default:

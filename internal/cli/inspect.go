@@ -58,7 +58,7 @@ type inspection struct {
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
-	ref, err := o.repo.Resolve(ctx, o.session)
+	ref, err := o.resolve(ctx, o.session)
 	if err != nil {
 		return err
 	}

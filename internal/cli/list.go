@@ -133,7 +133,10 @@ func runList(ctx context.Context, o *listOptions) error {
 			return err
 		}
 	}
-	if len(backups) > 0 && o.out.format == formatText {
+	if len(items) == 0 {
+		o.out.note("no sessions in %s", escapeLine(o.repo.Dir()))
+	}
+	if len(backups) > 0 {
 		o.out.note("note: %d backup file(s) (*.bak) are no sessions and not listed", len(backups))
 	}
 	return o.out.result(itemsFailure("sessions", errs), func(d *object) {

@@ -65,7 +65,7 @@ func newName(rest []string, forget bool) (*string, error) {
 
 func runName(ctx context.Context, o *nameOptions) error {
 	if o.name == nil {
-		return withReader(ctx, o.repo, o.session, func(ref store.Ref, r store.Reader) error {
+		return o.withReader(ctx, o.session, func(ref store.Ref, r store.Reader) error {
 			name, _, err := store.Get(ctx, r, store.SessionName())
 			if err != nil {
 				return err
@@ -73,7 +73,7 @@ func runName(ctx context.Context, o *nameOptions) error {
 			return o.print(ref, name.Value)
 		})
 	}
-	return withSession(ctx, o.repo, o.session, func(ref store.Ref, s *store.Session) error {
+	return o.withSession(ctx, o.session, func(ref store.Ref, s *store.Session) error {
 		if err := s.View(store.MainLane).SetName(ctx, *o.name); err != nil {
 			return err
 		}

@@ -39,12 +39,12 @@ func (f *factory) newModels() (effect.Models, error) {
 
 // withReader opens a session for reading: no lease is taken and nothing is
 // written (D9).
-func withReader(ctx context.Context, repo *store.Repo, arg string, use func(store.Ref, store.Reader) error) error {
-	ref, err := repo.Resolve(ctx, arg)
+func (b *base) withReader(ctx context.Context, arg string, use func(store.Ref, store.Reader) error) error {
+	ref, err := b.resolve(ctx, arg)
 	if err != nil {
 		return err
 	}
-	r, err := repo.View(ctx, ref)
+	r, err := b.repo.View(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -52,12 +52,8 @@ func withReader(ctx context.Context, repo *store.Repo, arg string, use func(stor
 }
 
 // withSession takes ownership of a session.
-func withSession(ctx context.Context, repo *store.Repo, arg string, use func(store.Ref, *store.Session) error) error {
-	ref, err := repo.Resolve(ctx, arg)
-	if err != nil {
-		return err
-	}
-	s, err := repo.Open(ctx, ref)
+func (b *base) withSession(ctx context.Context, arg string, use func(store.Ref, *store.Session) error) error {
+	s, ref, err := b.openSession(ctx, arg)
 	if err != nil {
 		return err
 	}
@@ -119,8 +115,8 @@ func absoluteModel(ref message.ModelRef) (message.ModelRef, error) {
 }
 
 // openSession takes ownership of the session that an argument means.
-func (b *base) openSession(ctx context.Context, arg string, inPlace bool) (*store.Session, store.Ref, error) {
-	ref, err := b.repo.Resolve(ctx, arg)
+func (b *base) openSession(ctx context.Context, arg string) (*store.Session, store.Ref, error) {
+	ref, err := b.resolve(ctx, arg)
 	if err != nil {
 		return nil, ref, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,6 +44,23 @@ func outcomeFailure(session, lane string, d engine.DriveOutcome) error {
 	return f
 }
 
+// ended turns the end of a drive pass into the command's. A pass that the
+// deadline cut off in the middle of a request has yielded: what it had streamed
+// is kept, and the operation stays open.
+func ended(ctx context.Context, session, lane, id string, d engine.DriveOutcome, err error) (engine.DriveOutcome, error) {
+	if err != nil && context.Cause(ctx) == errDeadline {
+		d, err = engine.DriveOutcome{Kind: engine.Yielded, OperationID: id}, nil
+	}
+	if err == nil {
+		return d, outcomeFailure(session, lane, d)
+	}
+	err = bySignal(ctx, err)
+	if f := explain(err); f.tag == "interrupted" {
+		return d, f.withHint("go on with `drover drive %s`", session)
+	}
+	return d, err
+}
+
 // settledFailure fills in how an operation failed, false when it did not.
 func settledFailure(f *failure, o engine.Outcome) bool {
 	f.tag = string(o.Kind)
@@ -82,7 +100,7 @@ func writeNotBefore(o *object, d engine.DriveOutcome) {
 
 // runOutcome writes the RunOutcome of §5.1: what settled, or why the run is
 // suspended.
-func runOutcome(o *object, d engine.DriveOutcome, leaf store.LeafID) {
+func runOutcome(o *object, d engine.DriveOutcome, leaf *store.LeafID) {
 	switch d.Kind {
 	case engine.Settled:
 		o.value("outcome", *d.Outcome)
@@ -99,7 +117,9 @@ func runOutcome(o *object, d engine.DriveOutcome, leaf store.LeafID) {
 			reason = string(d.Kind)
 		}
 		o.str("reason", reason)
-		o.value("leafId", leaf)
+		if leaf != nil {
+			o.value("leafId", *leaf)
+		}
 		if d.NotBefore != nil {
 			o.int("notBefore", *d.NotBefore)
 		}

@@ -117,10 +117,19 @@ func (p *printer) write(s string) error {
 	return p.out.Flush()
 }
 
-// note tells a person something on stderr; --quiet silences it.
+// note tells a person something on stderr. --quiet silences it, and so do the
+// formats for scripts, whose stderr holds errors as JSON.
 func (p *printer) note(format string, args ...any) {
-	if !p.quiet {
+	if !p.quiet && p.format == formatText {
 		p.say(fmt.Sprintf(format, args...))
+	}
+}
+
+// announce tells the id of a session that a command has made, at once and in
+// every format: without it the session would be hard to find again.
+func (p *printer) announce(id string) {
+	if !p.quiet {
+		p.say("session: " + escapeLine(id))
 	}
 }
 

@@ -29,7 +29,6 @@ type promptOptions struct {
 	detach      bool
 	deadline    int64 // Unix ms, 0 for none
 	noWait      bool
-	inPlace     bool
 }
 
 func newPromptCmd(f *factory, runF func(context.Context, *promptOptions) error) *cobra.Command {
@@ -57,7 +56,6 @@ is text too: a session is made and its id is printed on stderr.` +
 			if o.base, err = f.base("prompt"); err != nil {
 				return err
 			}
-			o.inPlace = f.flags.inPlace
 			if deadline != "" {
 				if o.deadline, err = parseWhen("--deadline", deadline, f.now(), 1); err != nil {
 					return err
@@ -85,7 +83,7 @@ func (o *promptOptions) target(f *factory, cmd *cobra.Command, args []string) (e
 	if o.fresh {
 		o.words = args
 	} else {
-		if name := o.new.given(cmd); name != "" {
+		if name := o.new.given(); name != "" {
 			return usagef("--%s goes with --new only", name)
 		}
 		if o.session, o.words, err = sessionArg(f, args); err != nil {
@@ -124,6 +122,8 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 		return firstOf(err, s.Close())
 	}
 	placed := false
+	ctx, cancel := withDeadline(ctx, o.deadline, o.now())
+	defer cancel()
 	err = withHarness(ctx, options, func(h *engine.Harness) error {
 		return o.run(ctx, h, ref, request, &placed)
 	})
@@ -142,7 +142,7 @@ func (o *promptOptions) open(ctx context.Context) (*store.Session, store.Ref, er
 		}
 		return o.repo.Create(ctx, options)
 	}
-	return o.openSession(ctx, o.session, o.inPlace)
+	return o.openSession(ctx, o.session)
 }
 
 // run accepts the request and drives it; placed is set once it is durable.
@@ -159,17 +159,15 @@ func (o *promptOptions) run(ctx context.Context, h *engine.Harness, ref store.Re
 	}
 	*placed = true
 	if o.fresh {
-		o.out.note("session: %s", ref.ID)
+		o.out.announce(ref.ID)
 	}
 	if o.detach {
 		return o.admitted(ref, admission)
 	}
 	d, err := lane.Drive(ctx, engine.DriveOptions{OperationID: admission.OperationID, Deadline: o.deadline, WaitForRetry: !o.noWait})
-	if err == nil {
-		err = outcomeFailure(ref.ID, o.lane, d)
-	}
+	d, err = ended(ctx, ref.ID, o.lane, admission.OperationID, d, err)
 	follow.endLine()
-	return o.answer(bySignal(ctx, err), lane, ref, admission, d, follow)
+	return o.answer(err, lane, ref, admission, d, follow)
 }
 
 // accept makes the request durable. An operation id that the lane knows is not
@@ -208,13 +206,12 @@ func (o *promptOptions) admitted(ref store.Ref, a engine.Admission) error {
 }
 
 func (o *promptOptions) answer(err error, lane *engine.Lane, ref store.Ref, a engine.Admission, d engine.DriveOutcome, follow *follower) error {
-	var leaf store.LeafID
+	var leaf *store.LeafID
 	if d.Kind == engine.Waiting || d.Kind == engine.Yielded {
-		info, inspectErr := lane.InspectExecution(context.Background())
-		if inspectErr != nil {
-			return inspectErr
+		// A session that the deadline has closed tells no leaf any more.
+		if info, err := lane.InspectExecution(context.Background()); err == nil {
+			leaf = &info.LeafID
 		}
-		leaf = info.LeafID
 	}
 	return o.out.result(err, func(doc *object) {
 		doc.str("session", ref.ID)

@@ -15,9 +15,12 @@ them: a run that is killed in the middle of an answer stands where it stopped,
 and is driven on from there.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       readBuild().version,
-		Args:          unknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
+
+		Version: readBuild().version,
+		Args:    unknownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("drover {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -75,7 +75,7 @@ func (o *showOptions) checkForm() error {
 }
 
 func runShow(ctx context.Context, o *showOptions) error {
-	return withReader(ctx, o.repo, o.session, func(ref store.Ref, r store.Reader) error {
+	return o.withReader(ctx, o.session, func(ref store.Ref, r store.Reader) error {
 		leaf, err := o.leaf(ctx, r)
 		if err != nil {
 			return err

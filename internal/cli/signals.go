@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // interrupted is the cause of a context that a signal cancelled.
@@ -33,6 +35,23 @@ func (e *interrupted) exit() exitCode {
 		return exitInt
 	}
 	return exitTerm
+}
+
+// errDeadline is the cause of a context that a command's deadline ended.
+var errDeadline = errors.New("the deadline has passed")
+
+// deadlineGrace is how long after its deadline a pass may still be in a request
+// before it is cut off.
+const deadlineGrace = time.Second
+
+// withDeadline ends the context a little after the deadline, Unix ms; 0 is none.
+// The engine stops by itself at a safe point; a request that hangs has none.
+func withDeadline(ctx context.Context, deadline, now int64) (context.Context, context.CancelFunc) {
+	if deadline == 0 {
+		return ctx, func() {}
+	}
+	left := time.Duration(deadline-now)*time.Millisecond + deadlineGrace
+	return context.WithTimeoutCause(ctx, left, errDeadline)
 }
 
 // watchSignals returns a context that the first INT, TERM or HUP cancels, with

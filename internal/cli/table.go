@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"io"
 	"slices"
 
@@ -24,7 +25,8 @@ const (
 // render writes the table, cut to fit width columns; 0 is no limit.
 func (t *table) render(w io.Writer, width int) error {
 	widths := t.fit(width)
-	out := tablewriter.NewTable(w,
+	var drawn bytes.Buffer
+	out := tablewriter.NewTable(&drawn,
 		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
 			Borders: tw.BorderNone,
 			Symbols: tw.NewSymbols(tw.StyleNone),
@@ -47,7 +49,15 @@ func (t *table) render(w io.Writer, width int) error {
 			return err
 		}
 	}
-	return out.Render()
+	if err := out.Render(); err != nil {
+		return err
+	}
+	for line := range bytes.Lines(drawn.Bytes()) {
+		if _, err := w.Write(append(bytes.TrimRight(line, " \n"), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *table) cut(row []string, widths []int) []string {

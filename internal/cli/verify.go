@@ -115,7 +115,7 @@ func (o *verifyOptions) targets(ctx context.Context) ([]*verifyItem, error) {
 		return items, nil
 	}
 	for _, arg := range o.sessions {
-		ref, err := o.repo.Resolve(ctx, arg)
+		ref, err := o.resolve(ctx, arg)
 		item := &verifyItem{verified: verified{session: ref.ID, path: ref.Path, err: err}, ref: ref}
 		if err != nil {
 			item.session, item.ref = arg, store.Ref{}

@@ -28,7 +28,7 @@ func GetString(b []byte, key string) (string, bool) {
 	if !ok || v[0] != '"' {
 		return "", false
 	}
-	return string(decode(nil, v)), true
+	return text(v), true
 }
 
 // GetInt is Get for a number value that ParseInt accepts.

@@ -43,26 +43,36 @@ func stops(w uint64) uint64 {
 // b[i:], or len(b).
 func plainEnd(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
-		if m := stops(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+		if m := stops(word(b, i)); m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
 		}
 	}
-	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
+	for i < len(b) && stops(uint64(b[i]))&0x80 == 0 {
 		i++
 	}
 	return i
 }
 
+// word is the eight bytes at b[i], the first one lowest.
+func word(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+
 // scanString scans the string whose opening quote is b[i] and returns the index
 // after its closing quote. On error the index is where the valid part of the
 // contents ends (the backslash of a bad escape).
 func scanString(b []byte, i int) (end int, msg string) {
-	i++
-	for {
-		i = plainEnd(b, i)
-		if i == len(b) {
-			return i, msgEnd
+	if i++; i+8 <= len(b) {
+		if m := stops(word(b, i)); m != 0 {
+			if j := i + bits.TrailingZeros64(m)>>3; b[j] == '"' {
+				return j + 1, ""
+			}
 		}
+	}
+	return scanText(b, i)
+}
+
+// scanText scans the rest of a string from b[i] on.
+func scanText(b []byte, i int) (end int, msg string) {
+	for i = plainEnd(b, i); i < len(b); i = escapedEnd(b, i) {
 		switch b[i] {
 		case '"':
 			return i + 1, ""
@@ -76,6 +86,35 @@ func scanString(b []byte, i int) (end int, msg string) {
 			return i, msgControl
 		}
 	}
+	return i, msgEnd
+}
+
+// escapedEnd is plainEnd for text that has escapes: it walks over the simple
+// ones (of quote, n and t) eight bytes at a time, without a branch for each,
+// and stops at the backslash of any other. Here all marks are exact.
+func escapedEnd(b []byte, i int) int {
+	var carry uint64 // the mark of an escape cut by the end of a word
+	for ; i+8 <= len(b); i += 8 {
+		w := word(b, i)
+		low := w & (0x7f * ones)
+		plain := differs(low, '"') | w
+		backslash := ^(differs(low, '\\') | w) & highs
+		escaped := backslash<<8 | carry
+		carry = backslash >> 56
+		control := ^(low + 0x60*ones | w) & highs
+		other := escaped & (differs(low, 'n')&differs(low, 't')&plain | w)
+		if stop := ^(plain|escaped)&highs | control | other; stop != 0 {
+			n := bits.TrailingZeros64(stop)
+			return i + n>>3 - int(escaped>>n&1)
+		}
+	}
+	return plainEnd(b, i-int(carry>>7))
+}
+
+// differs marks the bytes of low, all below 0x80, that are not c. Its other
+// bits mean nothing.
+func differs(low uint64, c byte) uint64 {
+	return (low ^ uint64(c)*ones) + 0x7f*ones
 }
 
 // escapeLen returns the length of the escape that starts with the backslash
@@ -176,7 +215,7 @@ func orEnd(b []byte, i int, msg string) string {
 	return msg
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+func isSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t') }
 
 // skipSpace returns the index of the first byte of b[i:] that is no white
 // space, or len(b).
@@ -203,77 +242,78 @@ func scanScalar(b []byte, i int) (end int, msg string) {
 // scan scans the value that starts at b[i], which must not be white space, and
 // returns the index after it; spaced tells whether white space occurs inside.
 //
-// Open containers are one bit each (1 an object). word holds the innermost of
-// them below a sentinel bit; a full word moves to spill, so that nesting is
-// limited by memory alone and costs no allocation up to 567 levels.
+// Open containers are one bit each (1 an object). open holds the innermost of
+// them below a sentinel bit; a full one moves to spill, so that nesting is
+// limited by memory alone and costs no allocation up to 567 levels. White space
+// is looked for where nothing else fits, because stored text has none.
 func scan(b []byte, i int) (end int, spaced bool, msg string) {
 	var first [8]uint64
 	spill := first[:0]
-	word := uint64(1)
+	open := uint64(1)
 value:
 	if i >= len(b) {
 		return i, spaced, msgEnd
 	}
-	switch b[i] {
+	switch c := b[i]; c {
+	case '"':
+		i, msg = scanString(b, i)
 	case '{', '[':
-		if word>>63 != 0 {
-			spill = append(spill, word)
-			word = 1
+		if open>>63 != 0 {
+			spill, open = append(spill, open), 1
 		}
-		word <<= 1
-		if b[i] == '{' {
-			word |= 1
-		}
-		i++
-		if i < len(b) && isSpace(b[i]) {
+		open = open<<1 | uint64(c>>5&1) // bit 5 tells the two brackets apart
+		if i++; i < len(b) && isSpace(b[i]) {
 			i, spaced = skipSpace(b, i), true
 		}
-		switch {
-		case word&1 == 0 && i < len(b) && b[i] == ']', word&1 != 0 && i < len(b) && b[i] == '}':
+		if i < len(b) && b[i] == c+2 { // its closing bracket
 			goto pop
-		case word&1 == 0:
-			goto value
 		}
-		goto key
+		if c == '{' {
+			goto key
+		}
+		goto value
+	case ' ', '\t', '\r', '\n':
+		i, spaced = skipSpace(b, i), true
+		goto value
+	default:
+		i, msg = scanScalar(b, i)
 	}
-	if i, msg = scanScalar(b, i); msg != "" {
+	if msg != "" {
 		return i, spaced, msg
 	}
 after:
-	if word == 1 && len(spill) == 0 {
-		return i, spaced, ""
-	}
-	if i < len(b) && isSpace(b[i]) {
-		i, spaced = skipSpace(b, i), true
+	if open == 1 {
+		if len(spill) == 0 {
+			return i, spaced, ""
+		}
+		open, spill = spill[len(spill)-1], spill[:len(spill)-1]
 	}
 	if i >= len(b) {
 		return i, spaced, msgEnd
 	}
 	switch c := b[i]; {
 	case c == ',':
-		i++
-		if i < len(b) && isSpace(b[i]) {
-			i, spaced = skipSpace(b, i), true
-		}
-		if word&1 == 0 {
+		if i++; open&1 == 0 {
 			goto value
 		}
 		goto key
-	case c == '}' && word&1 != 0, c == ']' && word&1 == 0:
+	case c == '}' && open&1 != 0, c == ']' && open&1 == 0:
 		goto pop
-	case word&1 != 0:
+	case isSpace(c):
+		i, spaced = skipSpace(b, i), true
+		goto after
+	case open&1 != 0:
 		return i, spaced, msgObjectSep
 	}
 	return i, spaced, msgArraySep
 pop:
 	i++
-	word >>= 1
-	if word == 1 && len(spill) > 0 {
-		word = spill[len(spill)-1]
-		spill = spill[:len(spill)-1]
-	}
+	open >>= 1
 	goto after
 key:
+	if i < len(b) && isSpace(b[i]) {
+		i, spaced = skipSpace(b, i), true
+	}
 	if i >= len(b) || b[i] != '"' {
 		return i, spaced, orEnd(b, i, msgKey)
 	}
@@ -287,8 +327,5 @@ key:
 		return i, spaced, orEnd(b, i, msgColon)
 	}
 	i++
-	if i < len(b) && isSpace(b[i]) {
-		i, spaced = skipSpace(b, i), true
-	}
 	goto value
 }

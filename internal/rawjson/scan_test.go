@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -95,7 +96,10 @@ var syntax = []struct {
 	{"{1:2}", 1, msgKey},
 	{"{a:1}", 1, msgKey},
 	{`{"a"}`, 4, msgColon},
+	{`{"a`, 3, msgEnd},
+	{`{"a\z":1}`, 3, msgEscape},
 	{`{"a" `, 5, msgEnd},
+	{`{"a":1, "b" : 2 , `, 18, msgEnd},
 	{`{"a",1}`, 4, msgColon},
 	{`{"a":`, 5, msgEnd},
 	{`{"a":}`, 5, msgValue},
@@ -192,6 +196,70 @@ func TestStringBytes(t *testing.T) {
 			case err != nil:
 				t.Fatalf("byte %#x at %d: %v", c, at, err)
 			}
+		}
+	}
+}
+
+// So does every byte after a backslash, behind another escape.
+func TestEscapeBytes(t *testing.T) {
+	for c := range 256 {
+		for at := range 17 {
+			text := `"\n` + strings.Repeat("x", at) + `\` + string([]byte{byte(c)}) + strings.Repeat("0", 17) + `"`
+			want := (*SyntaxError)(nil)
+			if !strings.ContainsRune(`"\/bfnrtu`, rune(c)) {
+				want = &SyntaxError{Offset: 3 + at, Msg: msgEscape}
+			}
+			if diff := cmp.Diff(want, Valid([]byte(text))); diff != "" {
+				t.Fatalf("escape of %#x at %d: %s", c, at, diff)
+			}
+		}
+	}
+}
+
+// bytewise is scanString without words.
+func bytewise(b []byte) (end int, msg string) {
+	for i := 1; i < len(b); {
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, ""
+		case c == '\\':
+			n := escapeLen(b, i)
+			if n == 0 {
+				return i, msgEscape
+			}
+			i += n
+		case c < ' ':
+			return i, msgControl
+		default:
+			i++
+		}
+	}
+	return len(b), msgEnd
+}
+
+// Strings of the pieces that mean something to the scanner, so that runs of
+// escapes and cuts fall on every place of a word.
+func TestStringsAgainstBytewise(t *testing.T) {
+	pieces := []string{`\n`, `\t`, `\"`, `\n\t\t`, `\\`, `\r`, `\/`, `\b`, `\u00e9`, `\ud83d`, "a", "ab", "abcdefgh", "é", "\xff", "n", "u", "\xdc\xa2", "\x82"}
+	bad := []string{`\`, `\x`, `"`, "\n", "\\\n", `\u12`, "\x00", `\u00g0`, "\\\xdc", "\\\xee", "\x1f"}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200_000 {
+		text := []byte{'"'}
+		for range rng.IntN(24) {
+			text = append(text, pieces[rng.IntN(len(pieces))]...)
+		}
+		if rng.IntN(2) == 0 {
+			text = append(text, bad[rng.IntN(len(bad))]...)
+		}
+		for range rng.IntN(9) {
+			text = append(text, pieces[rng.IntN(len(pieces))]...)
+		}
+		if rng.IntN(4) != 0 {
+			text = append(text, `",`...)
+		}
+		end, msg := scanString(text, 0)
+		if wantEnd, wantMsg := bytewise(text); end != wantEnd || msg != wantMsg {
+			t.Fatalf("scanString(%q) = %d, %q, want %d, %q", text, end, msg, wantEnd, wantMsg)
 		}
 	}
 }

@@ -14,10 +14,15 @@ func Unquote(raw []byte) (string, error) {
 	if err := checkString(raw); err != nil {
 		return "", err
 	}
+	return text(raw), nil
+}
+
+// text is the text of the valid string literal raw.
+func text(raw []byte) string {
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner), nil
+		return string(inner)
 	}
-	return string(decode(nil, raw)), nil
+	return string(decode(nil, raw))
 }
 
 // AppendUnquote appends what Unquote returns to dst; dst is returned unchanged
@@ -53,21 +58,27 @@ func decode(dst, raw []byte) []byte {
 			return append(dst, raw...)
 		}
 		dst = append(dst, raw[:i]...)
-		if c := raw[i+1]; c != 'u' {
-			dst = append(dst, unescape(c))
-			raw = raw[i+2:]
-			continue
-		}
-		u := hexUnit(raw[i+2:])
-		raw = raw[i+6:]
-		if utf16.IsSurrogate(u) && len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
-			if r := utf16.DecodeRune(u, hexUnit(raw[2:])); r != utf8.RuneError {
-				u = r
-				raw = raw[6:]
+		for raw = raw[i:]; len(raw) > 0 && raw[0] == '\\'; {
+			if c := raw[1]; c != 'u' {
+				dst, raw = append(dst, unescape(c)), raw[2:]
+				continue
 			}
+			r, n := unescapeUnit(raw)
+			dst, raw = appendUnit(dst, r), raw[n:]
 		}
-		dst = appendUnit(dst, u)
 	}
+}
+
+// unescapeUnit decodes the \u escape raw starts with, or the two of a pair of
+// surrogates, and returns its length.
+func unescapeUnit(raw []byte) (r rune, n int) {
+	r = hexUnit(raw[2:])
+	if isHigh(r) && len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
+		if low := hexUnit(raw[8:]); isLow(low) {
+			return utf16.DecodeRune(r, low), 12
+		}
+	}
+	return r, 6
 }
 
 func unescape(c byte) byte {
@@ -116,32 +127,32 @@ const hexDigits = "0123456789abcdef"
 // in lower-case hexadecimal, a high one directly followed by a low one their
 // character, and any other byte that is not valid UTF-8 becomes \ufffd.
 func AppendQuote(dst []byte, s string) []byte {
-	valid := utf8.ValidString(s)
 	dst = append(dst, '"')
-	run := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && (c < utf8.RuneSelf || valid) {
-			i++
-			continue
+	rest := []byte(s) // never written to, so the compiler makes no copy
+	for {
+		i := ValidUTF8(rest)
+		if i < 0 {
+			return append(appendEscaped(dst, rest), '"')
 		}
-		if c < utf8.RuneSelf {
-			dst = appendEscape(append(dst, s[run:i]...), c)
-			i++
-			run = i
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r != utf8.RuneError || n != 1 {
-			i += n
-			continue
-		}
-		dst = append(dst, s[run:i]...)
-		dst, n = appendInvalid(dst, s[i:])
-		i += n
-		run = i
+		var n int
+		dst, n = appendInvalid(appendEscaped(dst, rest[:i]), rest[i:])
+		rest = rest[i+n:]
 	}
-	return append(append(dst, s[run:]...), '"')
+}
+
+// appendEscaped appends valid UTF-8 as the inside of a string literal.
+func appendEscaped(dst, text []byte) []byte {
+	for run := 0; ; {
+		i := plainEnd(text, run)
+		dst = append(dst, text[run:i]...)
+		// Escapes come in bunches: a line's end and the next one's indent.
+		for ; i < len(text) && stops(uint64(text[i]))&0x80 != 0; i++ {
+			dst = appendEscape(dst, text[i])
+		}
+		if run = i; run == len(text) {
+			return dst
+		}
+	}
 }
 
 // appendEscape appends the escape of an ASCII byte.

@@ -60,14 +60,13 @@ func ValidUTF8(b []byte) (offset int) {
 	if utf8.Valid(b) {
 		return -1
 	}
-	for offset < len(b) {
+	for {
 		r, n := utf8.DecodeRune(b[offset:])
 		if r == utf8.RuneError && n == 1 {
 			return offset
 		}
 		offset += n
 	}
-	return -1
 }
 
 // Compact appends the value src to dst without the white space between its

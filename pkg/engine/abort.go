@@ -32,28 +32,9 @@ func (l *Lane) RequestAbort(ctx context.Context, operationID string) (AbortReque
 	} else {
 		live = nil
 	}
-	r := AbortRequest{OperationID: operationID}
-	err := l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
-		if fence(t, operationID) != nil {
-			return op.Plan{}, &OperationMismatch{Lane: l.name, Expected: operationID, Current: string(t.LaneState.CurrentOperationID)}
-		}
-		plan, fresh := op.RequestCancel(t)
-		r.NewlyRequested = fresh
-		control := t.State.Cancel()
-		if fresh {
-			control = plan.Next.Cancel()
-		}
-		var err error
-		if r.Steer, err = pendingMessages(ctx, q, l.name, control.DrainedSteer); err != nil {
-			return plan, err
-		}
-		if r.FollowUp, err = pendingMessages(ctx, q, l.name, control.DrainedFollowUp); err != nil {
-			return plan, err
-		}
-		if _, ok := t.Run(); ok && fresh {
-			plan.Events = []op.Event{{Type: op.EventRunAbort, Lane: l.name, RunID: operationID, Body: r.drainedJSON()}}
-		}
-		return plan, nil
+	// The marker is written even if its caller stops waiting: the gate is closed.
+	r, err := decide(context.WithoutCancel(ctx), l, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, AbortRequest, error) {
+		return l.cancelPlan(ctx, q, t, operationID)
 	})
 	close(settled)
 	if live != nil && err == nil {
@@ -63,6 +44,30 @@ func (l *Lane) RequestAbort(ctx context.Context, operationID string) (AbortReque
 		live.gate.Close(errOperationEnded)
 	}
 	return r, err
+}
+
+func (l *Lane) cancelPlan(ctx context.Context, q store.Queries, t op.Turn, operationID string) (op.Plan, AbortRequest, error) {
+	r := AbortRequest{OperationID: operationID}
+	if fence(t, operationID) != nil {
+		return op.Plan{}, r, &OperationMismatch{Lane: l.name, Expected: operationID, Current: string(t.LaneState.CurrentOperationID)}
+	}
+	plan, fresh := op.RequestCancel(t)
+	r.NewlyRequested = fresh
+	control := t.State.Cancel()
+	if fresh {
+		control = plan.Next.Cancel()
+	}
+	var err error
+	if r.Steer, err = pendingMessages(ctx, q, l.name, control.DrainedSteer); err != nil {
+		return plan, r, err
+	}
+	if r.FollowUp, err = pendingMessages(ctx, q, l.name, control.DrainedFollowUp); err != nil {
+		return plan, r, err
+	}
+	if _, ok := t.Run(); ok && fresh {
+		plan.Events = []op.Event{{Type: op.EventRunAbort, Lane: l.name, RunID: operationID, Body: r.drainedJSON()}}
+	}
+	return plan, r, nil
 }
 
 // drainedJSON are the members that abort results and events share.
@@ -113,6 +118,8 @@ func (l *Lane) Abort(ctx context.Context) (AbortRequest, error) {
 	if err != nil {
 		return r, err
 	}
-	_, _, err = l.install(ctx, DriveOptions{OperationID: r.OperationID})
+	_, err = onLine(ctx, l, func(m *store.Mutator) (installed, error) {
+		return l.install(ctx, m, DriveOptions{OperationID: r.OperationID})
+	})
 	return r, err
 }

@@ -82,24 +82,29 @@ func (l *Lane) accept(ctx context.Context, a acceptance) (Admission, error) {
 	if err := l.h.session.Check(ctx); err != nil {
 		return Admission{}, err
 	}
+	// One request at a time, or a refused one could have set the lane (D40).
+	select {
+	case l.accepts <- struct{}{}:
+		defer func() { <-l.accepts }()
+	case <-ctx.Done():
+		return Admission{}, context.Cause(ctx)
+	}
 	if err := l.preflight(ctx, a); err != nil {
 		return Admission{}, err
 	}
 	if err := l.Configure(ctx, a.configure); err != nil {
 		return Admission{}, err
 	}
-	admission := Admission{OperationID: a.id, Kind: a.kind}
 	if a.id == "" {
-		admission.OperationID = l.h.session.IDs().NewID()
+		a.id = l.h.session.IDs().NewID()
 	}
-	err := l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+	return decide(ctx, l, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, Admission, error) {
 		if err := l.busy(t); err != nil {
-			return op.Plan{}, err
+			return op.Plan{}, Admission{}, err
 		}
-		admission.StartedAt = t.Now
-		return a.plan(ctx, q, t, admission.OperationID)
+		plan, err := a.plan(ctx, q, t, a.id)
+		return plan, Admission{OperationID: a.id, Kind: a.kind, StartedAt: t.Now}, err
 	})
-	return admission, err
 }
 
 func checkOperationID(id string) error {
@@ -152,18 +157,14 @@ func (l *Lane) preflight(ctx context.Context, a acceptance) error {
 	})
 }
 
-// busy refuses a lane that runs an operation, or that an old pass or an idle
-// callback still holds.
+// busy refuses a lane that runs an operation, or that an idle callback holds.
 func (l *Lane) busy(t op.Turn) error {
 	if t.State != nil {
 		return &LaneBusy{Lane: l.name, OperationID: t.Operation.OperationID, Kind: t.Operation.Intent.Kind}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.active != nil:
-		return &LaneBusy{Lane: l.name, OperationID: l.active.operationID}
-	case l.callback:
+	if l.callback {
 		return &LaneBusy{Lane: l.name}
 	}
 	return nil

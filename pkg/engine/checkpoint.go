@@ -131,16 +131,18 @@ func (p *pass) threshold(ctx context.Context) (bool, error) {
 	if err := p.hit("checkpoint.threshold", "Compact: the context is over its threshold", ""); err != nil {
 		return false, err
 	}
-	opened := false
 	err = p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
 		prepared, err := p.lane.prepareCompaction(ctx, q, t.Leaf, run.Settings.Compaction.Capped(window))
 		if err != nil {
 			return op.Plan{}, err
 		}
-		opened = prepared != nil
 		return op.MarkThreshold(t, prepared)
 	})
-	return opened, err
+	if err != nil {
+		return false, err
+	}
+	t, err = p.current(ctx)
+	return err == nil && op.StructuralOf(t.State) != nil, err
 }
 
 // end is a normal finish boundary: the before_run_end hooks may extend the run,
@@ -216,7 +218,7 @@ func withLeftovers(ctx context.Context, q store.Queries, t op.Turn) (op.Turn, er
 
 // failureDrain applies what still waits; input that projects revives the run,
 // without any it ends as failed (spec §3.12).
-func (p *pass) failureDrain(ctx context.Context, t op.Turn) error {
+func (p *pass) failureDrain(ctx context.Context) error {
 	for _, q := range []struct {
 		queue op.Queue
 		kind  string

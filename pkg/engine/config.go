@@ -33,11 +33,7 @@ func (c Configure) apply(cfg store.LaneConfiguration) store.LaneConfiguration {
 // Configure replaces the lane's configuration; an open operation keeps what its
 // steps captured (spec §2.3, §5.1).
 func (l *Lane) Configure(ctx context.Context, c Configure) error {
-	var delivery *store.Ticket
-	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) (err error) {
-		delivery, err = l.configure(ctx, m, c)
-		return err
-	})
+	delivery, err := onLine(ctx, l, func(m *store.Mutator) (*store.Ticket, error) { return l.configure(ctx, m, c) })
 	await(ctx, delivery)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 )
 
@@ -30,16 +31,16 @@ func (l *Lane) driveAdmitted(ctx context.Context) func(Admission, error) (DriveO
 		if err != nil {
 			return DriveOutcome{}, err
 		}
-		return l.driveThrough(ctx, DriveOptions{OperationID: a.OperationID, WaitForRetry: true})
+		return l.complete(ctx, DriveOptions{OperationID: a.OperationID, WaitForRetry: true})
 	}
 }
 
-// driveThrough drives again while another caller's pass ended in a wait that this
-// one is willing to sit out.
-func (l *Lane) driveThrough(ctx context.Context, o DriveOptions) (DriveOutcome, error) {
+// complete drives an operation until it settles or waits for more than time: a
+// pass that it only joined may have ended earlier by its own options.
+func (l *Lane) complete(ctx context.Context, o DriveOptions) (DriveOutcome, error) {
 	for {
 		d, err := l.Drive(ctx, o)
-		if err != nil || d.Kind != Waiting || d.Reason != WaitRetry {
+		if err != nil || d.Kind == Settled || d.Kind == Waiting && d.Reason != WaitRetry {
 			return d, err
 		}
 	}
@@ -55,7 +56,10 @@ func (l *Lane) Resume(ctx context.Context) (DriveOutcome, error) {
 	if info.Current == nil {
 		return DriveOutcome{}, &NothingToResume{Lane: l.name}
 	}
-	return l.driveThrough(ctx, DriveOptions{OperationID: info.Current.ID, WaitForRetry: true, PollDeferred: true})
+	if info.Current.Kind == op.KindRun {
+		l.h.events.emit(ctx, op.Event{Type: op.EventRunResume, Lane: l.name, RunID: info.Current.ID})
+	}
+	return l.complete(ctx, DriveOptions{OperationID: info.Current.ID, WaitForRetry: true, PollDeferred: true})
 }
 
 // Skill is a named instruction that a user may call up (behaviours of the Agent

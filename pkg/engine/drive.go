@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -32,6 +33,7 @@ type pass struct {
 	polled      bool // the permit is used up
 	gate        *effect.Gate
 	done        chan struct{}
+	result      *op.LaneLastResult // of the terminal transaction, once it committed
 	outcome     DriveOutcome
 	err         error
 }
@@ -41,49 +43,60 @@ type pass struct {
 // *OperationMismatch (spec §4.1). A caller whose context ends stops waiting; the
 // pass goes on until the harness closes.
 func (l *Lane) Drive(ctx context.Context, o DriveOptions) (DriveOutcome, error) {
-	p, settled, err := l.install(ctx, o)
-	if err != nil {
-		return DriveOutcome{}, err
-	}
-	if settled != nil {
-		return *settled, nil
-	}
-	select {
-	case <-p.done:
-		return p.outcome, p.err
-	case <-ctx.Done():
-		return DriveOutcome{}, context.Cause(ctx)
+	for {
+		in, err := onLine(ctx, l, func(m *store.Mutator) (installed, error) { return l.install(ctx, m, o) })
+		if err != nil {
+			return DriveOutcome{}, err
+		}
+		if in.settled != nil {
+			return *in.settled, nil
+		}
+		select {
+		case <-in.pass.done:
+		case <-ctx.Done():
+			return DriveOutcome{}, context.Cause(ctx)
+		}
+		if in.pass.operationID == o.OperationID {
+			return in.pass.outcome, in.pass.err
+		}
+		// That was the pass of the operation before, telling its end: a lane has one
+		// pass at a time.
 	}
 }
 
-// install decides on the lane line which of §4.1's rules applies.
-func (l *Lane) install(ctx context.Context, o DriveOptions) (p *pass, settled *DriveOutcome, err error) {
-	fresh := false
-	err = l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
-		t, err := l.load(ctx, m)
-		if err != nil {
-			return err
-		}
-		if active := l.activePass(); active != nil && active.operationID == o.OperationID {
-			p = active
-			return nil
-		}
-		if t.State == nil || t.Operation.OperationID != o.OperationID {
-			settled, err = l.settledResult(ctx, m, o.OperationID)
-			return err
-		}
-		if err := l.h.admission(); err != nil {
-			return err
-		}
-		p = &pass{lane: l, operationID: o.OperationID, options: o, gate: effect.NewGate(context.Background()), done: make(chan struct{})}
-		l.setActive(p)
-		fresh = true
-		return nil
-	})
-	if fresh {
-		go p.run()
+// installed is what a drive waits for: the answer that is there already, or a
+// pass.
+type installed struct {
+	settled *DriveOutcome
+	pass    *pass
+}
+
+// install decides on the lane line which of §4.1's rules applies. The pass starts
+// here: its caller may have stopped waiting for this job.
+func (l *Lane) install(ctx context.Context, m *store.Mutator, o DriveOptions) (installed, error) {
+	t, err := l.load(ctx, m)
+	if err != nil {
+		return installed{}, err
 	}
-	return p, settled, err
+	active := l.activePass()
+	switch {
+	case active != nil && active.operationID == o.OperationID:
+		return installed{pass: active}, nil
+	case t.State == nil:
+		settled, err := l.settledResult(ctx, m, o.OperationID)
+		return installed{settled: settled}, err
+	case t.Operation.OperationID != o.OperationID:
+		return installed{}, &OperationMismatch{Lane: l.name, Expected: o.OperationID, Current: t.Operation.OperationID}
+	case active != nil:
+		return installed{pass: active}, nil
+	}
+	if err := l.h.admission(); err != nil {
+		return installed{}, err
+	}
+	p := &pass{lane: l, operationID: o.OperationID, options: o, gate: effect.NewGate(context.Background()), done: make(chan struct{})}
+	l.setActive(p)
+	go p.run()
+	return installed{pass: p}, nil
 }
 
 // settledResult answers for an operation that is not current: its outcome when
@@ -144,7 +157,7 @@ func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 		if t, err = p.current(ctx); err != nil {
 			break
 		}
-		if p.mustYield(t) && !t.State.Cancel().Cancelled() {
+		if p.mustYield(t) && !waits(t) {
 			return p.yielded(), nil
 		}
 		var stop *DriveOutcome
@@ -157,6 +170,16 @@ func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 	}
 	if !errors.Is(err, errOperationEnded) {
 		return DriveOutcome{}, err
+	}
+	return p.settled(ctx)
+}
+
+// settled answers with the end that this pass committed, whatever the lane does
+// next, or with the one that another finalizer left (spec §3.13, §4.9).
+func (p *pass) settled(ctx context.Context) (DriveOutcome, error) {
+	if result := p.lane.resultOf(p); result != nil {
+		outcome, err := hydrate(ctx, p.lane.h.session, *result)
+		return DriveOutcome{Kind: Settled, OperationID: p.operationID, Outcome: &outcome}, err
 	}
 	settled, err := p.lane.settledResult(ctx, p.lane.h.session, p.operationID)
 	if err != nil {
@@ -204,8 +227,17 @@ func (p *pass) current(ctx context.Context) (op.Turn, error) {
 	return t, fence(t, p.operationID)
 }
 
+// mustYield reports whether the caller's time is up where a pass may stop; a
+// cancelled operation is reconciled first (spec §4.5).
 func (p *pass) mustYield(t op.Turn) bool {
-	return p.options.Deadline != 0 && t.Now >= p.options.Deadline && op.Safe(t.State)
+	return p.options.Deadline != 0 && t.Now >= p.options.Deadline && op.Safe(t.State) && !t.State.Cancel().Cancelled()
+}
+
+// waits reports whether an operation waits for a retry that is not due: that says
+// more than that time is up (spec §4.5).
+func waits(t op.Turn) bool {
+	notBefore, ok := op.RetryAt(t.State)
+	return ok && t.Now < notBefore
 }
 
 func (p *pass) yielded() DriveOutcome {
@@ -241,7 +273,7 @@ func (p *pass) step(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	case op.StepSummaryRetry:
 		return p.summaryRetry(ctx, t)
 	case op.StepDrain:
-		return nil, p.failureDrain(ctx, t)
+		return nil, p.failureDrain(ctx)
 	case op.StepNavigate:
 		return nil, p.navigate(ctx)
 	}
@@ -292,13 +324,17 @@ func (p *pass) waitRetry(ctx context.Context, t op.Turn, attempt, notBefore int6
 	})
 }
 
+// longestTimer is the longest wait that a timer can be set to, in ms.
+const longestTimer = int64(math.MaxInt64 / time.Millisecond)
+
 func (p *pass) sleep(attempt, notBefore int64) error {
 	details := fmt.Sprintf(`{"attempt":%d,"notBefore":%d}`, attempt, notBefore)
 	if err := p.hit("retry.sleep", "Wait before the next attempt", details); err != nil {
 		return err
 	}
 	_, err := effect.Admit(p.gate, func(ctx context.Context) (struct{}, error) {
-		timer := time.NewTimer(time.Duration(notBefore-p.lane.h.opts.Now()) * time.Millisecond)
+		ms := min(notBefore-p.lane.h.opts.Now(), longestTimer)
+		timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

@@ -41,24 +41,18 @@ func waitOf(ctx context.Context, q store.Queries, t op.Turn) (*ExplainWait, erro
 	if t.State.Cancel().Cancelled() {
 		return nil, nil
 	}
-	if s := op.StructuralOf(t.State); s != nil {
-		if wait, ok := s.Generation.(op.SummaryRetryWait); ok {
-			return &ExplainWait{WaitRetry, &wait.NotBefore}, nil
-		}
+	if notBefore, ok := op.RetryAt(t.State); ok {
+		return &ExplainWait{WaitRetry, &notBefore}, nil
 	}
 	run, _ := t.Run()
-	switch phase := run.Phase.(type) {
-	case op.Assistant:
-		if wait, ok := phase.Generation.(op.RetryWait); ok {
-			return &ExplainWait{WaitRetry, &wait.NotBefore}, nil
-		}
-	case op.DeferredPhase:
-		source, at, err := deferredSource(ctx, q, t.Lane, phase.Deferred)
-		if err != nil {
-			return nil, err
-		}
-		notBefore := pollDue(source, at)
-		return &ExplainWait{WaitDeferred, &notBefore}, nil
+	d, ok := run.Phase.(op.DeferredPhase)
+	if !ok {
+		return nil, nil
 	}
-	return nil, nil
+	source, at, err := deferredSource(ctx, q, t.Lane, d.Deferred)
+	if err != nil {
+		return nil, err
+	}
+	notBefore := pollDue(source, at)
+	return &ExplainWait{WaitDeferred, &notBefore}, nil
 }

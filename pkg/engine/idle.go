@@ -53,21 +53,19 @@ func (l *Lane) RunWhenIdle(ctx context.Context, callback func(context.Context) e
 // idleNow looks on the lane line; nil means idle, a channel closes when it is
 // worth looking again. take also takes the lane for a callback.
 func (l *Lane) idleNow(ctx context.Context, take bool) (<-chan struct{}, error) {
-	var ready chan struct{}
-	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
+	return onLine(ctx, l, func(m *store.Mutator) (<-chan struct{}, error) {
 		t, err := l.load(ctx, m)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if t.State == nil && l.active == nil && !l.callback {
 			l.callback = take
-			return nil
+			return nil, nil
 		}
-		ready = make(chan struct{})
+		ready := make(chan struct{})
 		l.idle = append(l.idle, ready)
-		return nil
+		return ready, nil
 	})
-	return ready, err
 }

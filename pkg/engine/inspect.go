@@ -165,12 +165,9 @@ func handleOf(ctx context.Context, q store.Queries, t op.Turn) (json.RawMessage,
 // InspectExecution reads current ownership and the latest result coherently, on
 // the lane line (spec §5.1).
 func (l *Lane) InspectExecution(ctx context.Context) (ExecutionInfo, error) {
-	var info ExecutionInfo
-	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) (err error) {
-		info, err = ReadExecution(ctx, m, l.name, l.owner())
-		return err
+	return onLine(ctx, l, func(m *store.Mutator) (ExecutionInfo, error) {
+		return ReadExecution(ctx, m, l.name, l.owner())
 	})
-	return info, err
 }
 
 func (l *Lane) owner() Owner {

@@ -17,6 +17,7 @@ type Lane struct {
 	h       *Harness
 	name    string
 	barrier *effect.Barrier // nil unless drives are manual
+	accepts chan struct{}   // holds one token while a request is being accepted
 
 	mu        sync.Mutex
 	active    *pass            // the drive pass of this process
@@ -30,7 +31,7 @@ type Lane struct {
 }
 
 func newLane(h *Harness, name string) *Lane {
-	l := &Lane{h: h, name: name, announced: make(map[string]bool)}
+	l := &Lane{h: h, name: name, accepts: make(chan struct{}, 1), announced: make(map[string]bool)}
 	if h.opts.Manual {
 		l.barrier = effect.NewBarrier()
 	}
@@ -78,6 +79,13 @@ func (l *Lane) setActive(p *pass) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.active, l.missing = p, nil
+}
+
+// resultOf is the end that a pass saw committed, nil before.
+func (l *Lane) resultOf(p *pass) *op.LaneLastResult {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p.result
 }
 
 func (l *Lane) dropActive(p *pass) {

@@ -6,30 +6,33 @@ import (
 	"github.com/drover-run/drover/pkg/engine/effect"
 )
 
-// PeekAction returns the breakpoint at which a manual drive is parked, waiting
-// until it is; false when no drive runs or it has ended (spec §4.2, §5.1).
+// PeekAction returns the action before which a manual drive is parked, waiting
+// until there is one; false when no pass runs, or when it ends first (spec §4.2,
+// §5.1).
 func (l *Lane) PeekAction(ctx context.Context) (effect.Action, bool) {
-	p := l.activePass()
+	l.mu.Lock()
+	p := l.active
+	l.mu.Unlock()
 	if p == nil || l.barrier == nil {
 		return effect.Action{}, false
 	}
 	return l.barrier.Peek(ctx, p.done)
 }
 
-// ExecuteAction releases exactly the parked breakpoint.
-func (l *Lane) ExecuteAction() (effect.Action, bool) {
-	if l.barrier == nil {
+// ExecuteAction releases the action that PeekAction would return, and no other.
+func (l *Lane) ExecuteAction(ctx context.Context) (effect.Action, bool) {
+	if _, ok := l.PeekAction(ctx); !ok {
 		return effect.Action{}, false
 	}
 	return l.barrier.Execute()
 }
 
-// RunToCompletion releases every breakpoint until the drive ends.
+// RunToCompletion executes actions until the pass ends.
 func (l *Lane) RunToCompletion(ctx context.Context) {
 	for {
 		if _, ok := l.PeekAction(ctx); !ok {
 			return
 		}
-		l.ExecuteAction()
+		l.barrier.Execute()
 	}
 }

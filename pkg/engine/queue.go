@@ -92,19 +92,17 @@ const (
 // CancelQueued withdraws a queued item before it is placed; its content is gone
 // then, never having touched the tree (spec §3.11).
 func (l *Lane) CancelQueued(ctx context.Context, entryID string) (CancelResult, error) {
-	result := ItemNotFound
-	err := l.transition(ctx, func(ctx context.Context, r store.Queries, t op.Turn) (op.Plan, error) {
+	return decide(ctx, l, func(ctx context.Context, r store.Queries, t op.Turn) (op.Plan, CancelResult, error) {
 		if plan, ok := op.Withdraw(t, entryID); ok {
-			result = CancelledItem
-			return l.withQueueUpdate(ctx, r, t, plan, nil)
+			plan, err := l.withQueueUpdate(ctx, r, t, plan, nil)
+			return plan, CancelledItem, err
 		}
 		entries, err := r.Entries(ctx, []string{entryID})
 		if len(entries) > 0 {
-			result = AlreadyConsumed
+			return op.Plan{}, AlreadyConsumed, err
 		}
-		return op.Plan{}, err
+		return op.Plan{}, ItemNotFound, err
 	})
-	return result, err
 }
 
 // withQueueUpdate adds the queue_update event of the queues as the plan leaves
@@ -161,32 +159,42 @@ func (l *Lane) Append(ctx context.Context, entryID string, content store.Pending
 		id = l.h.session.IDs().NewID()
 	}
 	for {
-		busy := false
-		err = l.transition(ctx, func(ctx context.Context, r store.Queries, t op.Turn) (op.Plan, error) {
-			if known, err := l.known(ctx, r, id); err != nil || known {
-				return op.Plan{}, err
-			}
-			item := op.Placed{EntryID: id, Content: content}
-			if t.State == nil {
-				return op.Place(t, item), nil
-			}
-			if _, ok := t.Run(); ok {
-				queued = true
-				return op.Enqueue(t, op.QueueWrites, item)
-			}
-			busy = true
-			if l.activePass() == nil {
-				return op.Plan{}, &LaneBusy{Lane: l.name, OperationID: t.Operation.OperationID, Kind: t.Operation.Intent.Kind}
-			}
-			return op.Plan{}, nil
+		how, err := decide(ctx, l, func(ctx context.Context, r store.Queries, t op.Turn) (op.Plan, appended, error) {
+			return l.appendPlan(ctx, r, t, op.Placed{EntryID: id, Content: content})
 		})
-		if err != nil || !busy {
-			return id, queued, err
+		if err != nil || how != mustWait {
+			return id, how == writeWaits, err
 		}
 		if err := l.WaitForIdle(ctx); err != nil {
 			return id, false, err
 		}
 	}
+}
+
+// appended says what became of an append.
+type appended uint8
+
+const (
+	placedNow  appended = iota // in the tree
+	writeWaits                 // for a checkpoint of the open run
+	mustWait                   // a structural operation holds the lane
+)
+
+func (l *Lane) appendPlan(ctx context.Context, r store.Queries, t op.Turn, item op.Placed) (op.Plan, appended, error) {
+	if known, err := l.known(ctx, r, item.EntryID); err != nil || known {
+		return op.Plan{}, placedNow, err
+	}
+	if t.State == nil {
+		return op.Place(t, item), placedNow, nil
+	}
+	if _, ok := t.Run(); ok {
+		plan, err := op.Enqueue(t, op.QueueWrites, item)
+		return plan, writeWaits, err
+	}
+	if l.activePass() == nil {
+		return op.Plan{}, mustWait, &LaneBusy{Lane: l.name, OperationID: t.Operation.OperationID, Kind: t.Operation.Intent.Kind}
+	}
+	return op.Plan{}, mustWait, nil
 }
 
 func (l *Lane) checkContent(content store.PendingEntry) (store.PendingEntry, error) {

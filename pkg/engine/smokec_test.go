@@ -50,9 +50,9 @@ type fakeTool struct {
 	run  func(ctx context.Context, c effect.Invocation) (message.ToolResult, error)
 }
 
-func (f fakeTool) Spec() message.ToolSpec                               { return message.ToolSpec{Name: f.name} }
-func (f fakeTool) ReplaySafe() bool                                     { return false }
-func (f fakeTool) Prepare(a json.RawMessage) (json.RawMessage, error)   { return a, nil }
+func (f fakeTool) Spec() message.ToolSpec                             { return message.ToolSpec{Name: f.name} }
+func (f fakeTool) ReplaySafe() bool                                   { return false }
+func (f fakeTool) Prepare(a json.RawMessage) (json.RawMessage, error) { return a, nil }
 func (f fakeTool) Execute(ctx context.Context, c effect.Invocation) (message.ToolResult, error) {
 	return f.run(ctx, c)
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -20,8 +19,8 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	s := &stream{pass: p, frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID}}
 	p.lane.setDraft(&s.draft)
 	for ev := range events {
-		if err := s.event(ctx, ev); err != nil {
-			return nil, err
+		if !s.event(ctx, ev) {
+			break
 		}
 	}
 	if err := s.frames.drain(ctx); err != nil {
@@ -75,22 +74,25 @@ type stream struct {
 	draft   message.Reducer
 	started bool
 	final   message.Message
+	broken  error // how the provider contradicted itself
 }
 
-func (s *stream) event(ctx context.Context, ev message.StreamEvent) error {
+// event takes one event in; false ends the stream. What contradicts the events
+// before it never becomes a frame: no later drive could read the list.
+func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 	if ev.Type == message.EventDone || ev.Type == message.EventError {
 		s.final = ev.Message
-		return nil
-	}
-	if frame, ok := message.FrameOf(ev); ok {
-		s.frames.put(frame)
+		return false
 	}
 	l := s.pass.lane
 	l.mu.Lock()
-	err := s.draft.AddEvent(ev)
+	s.broken = s.draft.AddEvent(ev)
 	l.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("provider stream: %w", err)
+	if s.broken != nil {
+		return false
+	}
+	if frame, ok := message.FrameOf(ev); ok {
+		s.frames.put(frame)
 	}
 	out := op.Event{Type: op.EventMessageUpdate, Lane: l.name, RunID: s.pass.operationID, Stream: &ev, Partial: s.partial}
 	if ev.Type == message.EventStart {
@@ -98,7 +100,7 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) error {
 		out = op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: ev.Message}
 	}
 	l.h.events.emit(ctx, out)
-	return nil
+	return true
 }
 
 func (s *stream) partial() message.Message {
@@ -109,33 +111,49 @@ func (s *stream) partial() message.Message {
 }
 
 // settled is the message that the stream ended with, made whole where a provider
-// broke its contract: a stream that just stopped, or an abort that nobody asked
-// for, is an error (spec §9.1).
+// broke its contract: then it is an error with what came in before (spec §4.8,
+// §9.1).
 func (s *stream) settled(req effect.Request, model effect.Model) (message.Message, error) {
-	m, broken := s.final, ""
-	switch {
-	case m == nil:
-		broken = "the provider's stream ended early"
-	case m.StopReason() == message.StopAborted && s.pass.gate.Context().Err() == nil:
-		broken = "the provider reported an abort that nobody asked for"
-	case m.StopReason() == message.StopPending:
-		broken = "the provider's stream ended early: the answer is still pending"
-	}
+	m, broken := s.final, s.complaint()
 	if broken == "" {
 		return m, nil
 	}
-	if m == nil {
-		m = s.partial()
-	}
-	if m == nil {
-		info := model.Info()
-		m = message.Assistant{API: info.API, Provider: info.Ref.Provider, Model: info.Ref.ModelID, StopReason: message.StopError, Timestamp: req.Now}.Message()
-	}
 	m, err := m.With("stopReason", rawjson.Quote(string(message.StopError)))
-	if err != nil {
-		return nil, err
+	if err != nil || m.Role() != message.RoleAssistant || message.Validate(m) != nil {
+		if m, err = s.soFar(req, model).With("stopReason", rawjson.Quote(string(message.StopError))); err != nil {
+			return nil, err
+		}
 	}
 	return m.With("errorMessage", rawjson.Quote(broken))
+}
+
+// soFar is the partial message, an empty one before the stream's start.
+func (s *stream) soFar(req effect.Request, model effect.Model) message.Message {
+	if m := s.partial(); m != nil {
+		return m
+	}
+	info := model.Info()
+	return message.Assistant{API: info.API, Provider: info.Ref.Provider, Model: info.Ref.ModelID, Timestamp: req.Now}.Message()
+}
+
+// complaint says how the provider broke its contract, "" when it did not.
+func (s *stream) complaint() string {
+	switch {
+	case s.broken != nil:
+		return "the provider's stream ended early, where it contradicted itself: " + s.broken.Error()
+	case s.final == nil:
+		return "the provider's stream ended early"
+	case s.final.StopReason() == message.StopAborted && s.pass.gate.Context().Err() == nil:
+		return "the provider reported an abort that nobody asked for"
+	case s.final.StopReason() == message.StopPending:
+		return "the provider's stream ended early: the answer is still pending"
+	case s.final.Role() != message.RoleAssistant:
+		return "the provider's answer is no assistant message"
+	}
+	if err := message.Validate(s.final); err != nil {
+		return "the provider's answer is not valid: " + err.Error()
+	}
+	return ""
 }
 
 // frames appends the frames of one response in provider order (spec §3.7).

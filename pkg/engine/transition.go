@@ -58,21 +58,52 @@ func fence(t op.Turn, operationID string) error {
 // plan, commits it once, and queues its events in commit order (spec §3.4). It
 // returns when the events have been delivered.
 func (l *Lane) transition(ctx context.Context, plan planFunc) error {
-	var delivery *store.Ticket
-	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
+	_, err := decide(ctx, l, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, struct{}, error) {
+		p, err := plan(ctx, q, t)
+		return p, struct{}{}, err
+	})
+	return err
+}
+
+// decide is transition for a plan that also finds something out.
+func decide[T any](ctx context.Context, l *Lane, plan func(context.Context, store.Queries, op.Turn) (op.Plan, T, error)) (T, error) {
+	type found struct {
+		x        T
+		delivery *store.Ticket
+	}
+	f, err := onLine(ctx, l, func(m *store.Mutator) (found, error) {
 		turn, err := l.load(ctx, m)
 		if err != nil {
-			return err
+			return found{}, err
 		}
-		p, err := plan(ctx, m, turn)
+		p, x, err := plan(ctx, m, turn)
 		if err != nil {
-			return l.defect(err)
+			return found{}, l.defect(err)
 		}
-		delivery, err = l.commit(m, turn, p)
+		delivery, err := l.commit(m, turn, p)
+		return found{x, delivery}, err
+	})
+	await(ctx, f.delivery)
+	return f.x, err
+}
+
+// onLine runs a job on the lane's line and hands over what it found. A caller
+// whose context ends gets nothing of a job that then still runs, so that the two
+// share no variable.
+func onLine[T any](ctx context.Context, l *Lane, job func(*store.Mutator) (T, error)) (T, error) {
+	found := make(chan T, 1)
+	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
+		x, err := job(m)
+		if err == nil {
+			found <- x
+		}
 		return err
 	})
-	await(ctx, delivery)
-	return err
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return <-found, nil
 }
 
 // defect marks what op calls invalid as a broken invariant of this lane.
@@ -112,6 +143,9 @@ func (l *Lane) observe(p op.Plan) {
 	defer l.mu.Unlock()
 	switch {
 	case p.Result != nil:
+		if l.active != nil && l.active.operationID == p.Result.OperationID {
+			l.active.result = p.Result
+		}
 		l.pending = nil
 		clear(l.announced)
 		l.wake()

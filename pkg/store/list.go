@@ -1,14 +1,12 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -16,7 +14,7 @@ import (
 // Listed is one session of a repository, as far as its header tells.
 type Listed struct {
 	Ref     Ref
-	Header  Header
+	Header  Header    // the zero Header of a legacy session
 	ModTime time.Time // of its last change; zero for a store that is no file
 	Err     error     // why the header cannot be read or trusted
 }
@@ -42,13 +40,13 @@ func (r *Repo) List(ctx context.Context) ([]Listed, error) {
 
 func (r *Repo) inspect(ctx context.Context, ref Ref) Listed {
 	l := Listed{Ref: ref, ModTime: modTime(ref.Path)}
-	if l.Err = regular(ref.Path); l.Err != nil {
-		return l
-	}
-	l.Ref.Legacy = ref.Backend == "jsonl" && isLegacy(peek(ref.Path))
-	l.Header, l.Err = r.Header(ctx, ref)
-	if l.Err == nil && l.Header.ID != "" {
-		l.Ref.ID = l.Header.ID
+	h, err := r.Header(ctx, ref)
+	var legacy *Legacy
+	switch l.Ref.Legacy = errors.As(err, &legacy); {
+	case err == nil:
+		l.Ref.ID, l.Header = h.ID, h
+	case !l.Ref.Legacy:
+		l.Err = err
 	}
 	return l
 }
@@ -97,8 +95,4 @@ func (r *Repo) Backups(ctx context.Context) ([]string, error) {
 		}
 	}
 	return paths, ctx.Err()
-}
-
-func sortRefs(refs []Ref) {
-	slices.SortFunc(refs, func(a, b Ref) int { return cmp.Compare(a.Path, b.Path) })
 }

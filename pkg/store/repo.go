@@ -93,10 +93,19 @@ func (r *Repo) Create(ctx context.Context, o CreateOptions) (*Session, Ref, erro
 	}
 	s, err := r.serve(ctx, ref, ids, release)
 	if err != nil {
+		err = errors.Join(err, r.discard(ctx, ref))
 		release()
 		return nil, Ref{}, err
 	}
 	return s, ref, nil
+}
+
+// discard removes a store that was written for nothing, also when ctx has ended.
+func (r *Repo) discard(ctx context.Context, ref Ref) error {
+	_, err := ask(r, ref, "discard", func(d Driver) (struct{}, error) {
+		return struct{}{}, d.Delete(context.WithoutCancel(ctx), ref.Path, r.o.Open)
+	})
+	return err
 }
 
 // initial is the content of a new session.

@@ -28,13 +28,9 @@ func (r *Repo) Open(ctx context.Context, ref Ref) (*Session, error) {
 
 // serve opens a store whose path is reserved; release runs when it closes.
 func (r *Repo) serve(ctx context.Context, ref Ref, ids IDSource, release func()) (*Session, error) {
-	d, err := r.driver(ref.Backend)
+	b, err := ask(r, ref, "open", func(d Driver) (Backend, error) { return d.Open(ctx, ref.Path, r.o.Open) })
 	if err != nil {
-		return nil, fmt.Errorf("open session %s: %w", ref.ID, err)
-	}
-	b, err := d.Open(ctx, ref.Path, r.o.Open)
-	if err != nil {
-		return nil, fmt.Errorf("open session %s: %w", ref.ID, missing(err))
+		return nil, err
 	}
 	return NewSession(b, SessionOptions{IDs: ids, OnClose: release}), nil
 }
@@ -63,9 +59,14 @@ func (r *Repo) Lease(ctx context.Context, ref Ref) (*Lease, error) {
 	return ask(r, ref, "read lease of", func(d Driver) (*Lease, error) { return d.Lease(ctx, ref.Path) })
 }
 
+// ask puts a question to the driver of a session. What is no file is refused
+// before a driver would wait for it.
 func ask[T any](r *Repo, ref Ref, what string, q func(Driver) (T, error)) (T, error) {
 	var answer T
 	d, err := r.driver(ref.Backend)
+	if err == nil {
+		err = regular(ref.Path)
+	}
 	if err == nil {
 		answer, err = q(d)
 	}

@@ -8,10 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/drover-run/drover/internal/rawjson"
 )
 
 // MinShortID is the shortest beginning or ending of an id that names a session.
@@ -77,8 +76,43 @@ func (r *Repo) stores(ctx context.Context) ([]Ref, error) {
 			refs = append(refs, Ref{ID: stem(d, p), Path: p, Backend: d.Name()})
 		}
 	}
-	sortRefs(refs)
+	odd, err := r.irregular()
+	if err != nil {
+		return nil, err
+	}
+	return merge(refs, odd), nil
+}
+
+// irregular returns what is named like a store and is no file: a folder, a FIFO,
+// a link to nothing. No driver lists these, and none may vanish.
+func (r *Repo) irregular() ([]Ref, error) {
+	if r.o.Dir == "" {
+		return nil, nil
+	}
+	files, err := os.ReadDir(r.o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	var refs []Ref
+	for _, f := range files {
+		if f.Type().IsRegular() || strings.HasPrefix(f.Name(), ".") {
+			continue
+		}
+		for _, d := range r.o.Drivers {
+			path := filepath.Join(r.o.Dir, f.Name())
+			if strings.HasSuffix(path, d.Ext()) && regular(path) != nil {
+				refs = append(refs, Ref{ID: stem(d, path), Path: path, Backend: d.Name()})
+			}
+		}
+	}
 	return refs, nil
+}
+
+// merge gives the refs of both, each path once, in the order of paths.
+func merge(a, b []Ref) []Ref {
+	all := append(a, b...)
+	slices.SortFunc(all, func(x, y Ref) int { return strings.Compare(x.Path, y.Path) })
+	return slices.CompactFunc(all, func(x, y Ref) bool { return x.Path == y.Path })
 }
 
 func stem(d Driver, path string) string { return strings.TrimSuffix(filepath.Base(path), d.Ext()) }
@@ -160,9 +194,6 @@ func (r *Repo) named(ctx context.Context, arg, name string) (Ref, error) {
 }
 
 func (r *Repo) nameOf(ctx context.Context, ref Ref) (string, bool, error) {
-	if err := regular(ref.Path); err != nil {
-		return "", false, err
-	}
 	v, err := r.View(ctx, ref)
 	if err != nil {
 		return "", false, err
@@ -181,7 +212,7 @@ func (r *Repo) at(ctx context.Context, arg string) (Ref, error) {
 		return Ref{}, fmt.Errorf("session %q: %w", arg, missing(err))
 	}
 	if err := regular(path); err != nil {
-		return Ref{}, err
+		return Ref{}, err // before looking into it
 	}
 	d, err := r.driver(backendOf(path))
 	if err != nil {
@@ -190,16 +221,29 @@ func (r *Repo) at(ctx context.Context, arg string) (Ref, error) {
 	return r.ref(ctx, d, path), nil
 }
 
+// sqliteMagic begins every SQLite database.
+const sqliteMagic = "SQLite format 3\x00"
+
 // backendOf judges a file by its content, and by its name where that says
 // nothing.
 func backendOf(path string) string {
-	switch head := peek(path); {
-	case strings.HasPrefix(string(head), "SQLite format 3\x00"):
-		return "sqlite"
-	case len(head) == 0 && strings.HasSuffix(path, ".db"):
+	head := peek(path, len(sqliteMagic))
+	if head == sqliteMagic || head == "" && strings.HasSuffix(path, ".db") {
 		return "sqlite"
 	}
 	return "jsonl"
+}
+
+// peek returns the beginning of a file, nothing when it cannot be read.
+func peek(path string, n int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, n)
+	got, _ := io.ReadFull(f, head)
+	return string(head[:got])
 }
 
 // ref names the store at a path. A header that cannot be read leaves the name
@@ -209,11 +253,10 @@ func (r *Repo) ref(ctx context.Context, d Driver, path string) Ref {
 }
 
 func (r *Repo) refOf(ctx context.Context, ref Ref) Ref {
-	if regular(ref.Path) != nil {
-		return ref
-	}
-	ref.Legacy = ref.Backend == "jsonl" && isLegacy(peek(ref.Path))
-	if h, err := r.Header(ctx, ref); err == nil && h.ID != "" {
+	h, err := r.Header(ctx, ref)
+	var legacy *Legacy
+	ref.Legacy = errors.As(err, &legacy)
+	if err == nil {
 		ref.ID = h.ID
 	}
 	return ref
@@ -232,39 +275,4 @@ func regular(path string) error {
 		return &Corrupt{Path: path, Offset: -1, Msg: "not a regular file"}
 	}
 	return nil
-}
-
-// peek returns the beginning of a file, nothing when it cannot be read.
-func peek(path string) []byte {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	head, _ := io.ReadAll(io.LimitReader(f, 4096))
-	return head
-}
-
-// isLegacy reports the beginning of a coding-agent file: its records have a
-// type where format 4 has a kind (spec appendix B).
-func isLegacy(head []byte) bool {
-	legacy := false
-	_ = rawjson.MembersFunc(trimNUL(head), func(m rawjson.Member) bool {
-		switch {
-		case rawjson.KeyIs(m.Key, "type"):
-			legacy = rawjson.KindOf(m.Value) == rawjson.String
-			return false
-		case rawjson.KeyIs(m.Key, "kind"):
-			return false
-		}
-		return true
-	})
-	return legacy
-}
-
-func trimNUL(head []byte) []byte {
-	for len(head) > 0 && head[0] == 0 {
-		head = head[1:]
-	}
-	return head
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxSessionID is the longest session id, in bytes.
@@ -35,7 +36,8 @@ func CheckID(id string) error {
 		reason = "is the name of a device"
 	default:
 		if i := strings.IndexFunc(id, func(r rune) bool { return !isIDChar(r) }); i >= 0 {
-			reason = fmt.Sprintf("holds %q", id[i:i+1])
+			_, n := utf8.DecodeRuneInString(id[i:])
+			reason = fmt.Sprintf("holds %q", id[i:i+n])
 		}
 	}
 	if reason == "" {

@@ -247,4 +247,3 @@ func BenchmarkBash(b *testing.B) {
 		}
 	}
 }
-

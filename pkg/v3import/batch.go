@@ -240,6 +240,10 @@ func (b *batch) take(ctx context.Context, c *candidate, replace string, rel rela
 			return Item{}, err
 		}
 	}
+	if s.Grown > 0 {
+		item.Warnings = append(item.Warnings, Warning{c.line, c.off, "source_grew",
+			fmt.Sprintf("the file grew by %d bytes while it was read; they are not imported", s.Grown)})
+	}
 	b.known.note(origin{session: s.Header.ID, id: c.id, digest: s.Digest, bytes: s.Bytes, path: c.abs, ours: true})
 	return item, nil
 }

@@ -37,6 +37,8 @@ type catalog struct {
 	mu       sync.Mutex
 	sessions map[string]bool
 	origins  map[string][]origin // by legacy id
+	paths    map[string]origin   // by the path of the source, as it was when loaded
+	names    map[string][]origin // by its file name
 }
 
 func (c *catalog) load(ctx context.Context, t Target) error {
@@ -53,11 +55,14 @@ func (c *catalog) load(ctx context.Context, t Target) error {
 		}
 	}
 	c.sessions, c.origins = make(map[string]bool), make(map[string][]origin)
+	c.paths, c.names = make(map[string]origin), make(map[string][]origin)
 	for _, l := range listed {
 		c.sessions[l.Ref.ID] = true
 		if o, ok := originOf(l.Header); ok {
 			o.session, o.ours = l.Ref.ID, ours[l.Ref.ID]
 			c.origins[o.id] = append(c.origins[o.id], o)
+			c.paths[o.path] = o
+			c.names[baseName(o.path)] = append(c.names[baseName(o.path)], o)
 		}
 	}
 	return nil
@@ -131,22 +136,13 @@ func (c *catalog) taken(session string) bool {
 func (c *catalog) byPath(path string) (o origin, exact bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, base := 0, baseName(path)
-	for _, os := range c.origins {
-		for _, one := range os {
-			if one.path == path {
-				return one, true
-			}
-			if baseName(one.path) == base {
-				o = one
-				n++
-			}
-		}
+	if o, ok := c.paths[path]; ok {
+		return o, true
 	}
-	if n != 1 {
-		return origin{}, false
+	if same := c.names[baseName(path)]; len(same) == 1 {
+		return same[0], false
 	}
-	return o, false
+	return origin{}, false
 }
 
 // prefixDigest is the SHA-256 of the first n bytes of a file, "" when there are

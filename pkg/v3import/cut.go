@@ -94,7 +94,8 @@ func (l *lines) fill() error {
 	return err
 }
 
-// window reads pieces of a file that mostly follow each other.
+// window reads pieces of a file that mostly follow each other, in either
+// direction; a piece from elsewhere is read alone.
 type window struct {
 	src  io.ReaderAt
 	size int64
@@ -104,26 +105,36 @@ type window struct {
 
 // bytes returns n bytes from off, valid until the next call.
 func (w *window) bytes(off, n int64) ([]byte, error) {
-	if off >= w.at && off+n <= w.at+int64(len(w.buf)) {
-		return w.buf[off-w.at : off-w.at+n], nil
-	}
-	want := min(max(n, firstChunk), w.size-off)
-	if want < n {
+	if off+n > w.size {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if int64(cap(w.buf)) < want {
-		w.buf = make([]byte, want)
+	if end := w.at + int64(len(w.buf)); off < w.at || off+n > end {
+		start, want := off, n
+		switch {
+		case off >= w.at && off < end+firstChunk: // onwards
+			want = min(max(n, firstChunk), w.size-off)
+		case off < w.at && off+n > w.at-firstChunk: // backwards
+			start = max(0, min(off, off+n-firstChunk))
+			want = off + n - start
+		}
+		if err := w.load(start, want); err != nil {
+			return nil, err
+		}
 	}
-	w.buf = w.buf[:want]
-	w.at = off
-	got, err := w.src.ReadAt(w.buf, off)
-	if int64(got) < n {
+	return w.buf[off-w.at : off-w.at+n], nil
+}
+
+func (w *window) load(off, n int64) error {
+	if int64(cap(w.buf)) < n {
+		w.buf = make([]byte, n)
+	}
+	w.at, w.buf = off, w.buf[:n]
+	if got, err := w.src.ReadAt(w.buf, off); int64(got) < n {
 		w.buf = w.buf[:0]
 		if err == nil || err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		return nil, err
+		return err
 	}
-	w.buf = w.buf[:got]
-	return w.buf[:n], nil
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/store"
 )
 
 // header is the legacy header line.
@@ -89,7 +90,7 @@ func (x *index) headerVersion(raw []byte, p place) error {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f > NewestVersion || f != math.Trunc(f) {
 		failure := x.fail(p.line, p.off, "version %s of the session format is newer than %d", text, NewestVersion)
-		failure.Code = CodeNewer
+		failure.Code, failure.Err = CodeNewer, &store.NewerVersion{Path: x.o.Path, Found: int64(f), Supported: NewestVersion}
 		return failure
 	}
 	if quoted {

@@ -30,20 +30,23 @@ type Session struct {
 	// Digest is the SHA-256 of the file, Bytes its length.
 	Digest string
 	Bytes  int64
+	// Grown is how many bytes were appended since; they are not in here.
+	Grown int64
 
 	tree *tree
 	stat os.FileInfo
 	spot int64 // of the aggregate usage row, Unix ms
 }
 
-// Changed is a source that was written while it was read.
+// Changed is a source that was rewritten while it was read.
 type Changed struct{ Path string }
 
 func (e *Changed) Error() string { return e.Path + ": the file changed while it was read" }
 
 // Read indexes a legacy file. It fails with a *Failure for a file that is
-// refused; other errors are those of reading it. A file that changes meanwhile is
-// read once more.
+// refused; other errors are those of reading it. A file that is rewritten
+// meanwhile is read once more, then it is *Changed; of one that grows, what was
+// there at the beginning is read.
 func Read(ctx context.Context, path string, o Options) (*Session, error) {
 	return read(ctx, path, o, nil)
 }
@@ -165,14 +168,22 @@ func digest(f io.ReaderAt, n int64) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// unchanged reports, as *Changed, a file whose size, time or place is no longer
-// what it was when the reading began.
+// unchanged reports, as *Changed, a file that no longer begins with what was
+// read. One that only grew, as under an agent that is still at work, is the same
+// up to there.
 func (s *Session) unchanged() error {
 	now, err := s.tree.file.Stat()
-	if err == nil && now.Size() == s.stat.Size() && now.ModTime().Equal(s.stat.ModTime()) {
+	if err != nil || now.Size() < s.Bytes {
+		return &Changed{Path: s.Path}
+	}
+	s.Grown = now.Size() - s.Bytes
+	if s.Grown == 0 && now.ModTime().Equal(s.stat.ModTime()) {
 		return nil
 	}
-	return &Changed{Path: s.Path}
+	if sum, err := digest(s.tree.file, s.Bytes); err != nil || sum != s.Digest {
+		return &Changed{Path: s.Path}
+	}
+	return nil
 }
 
 // Close gives up the file. Closing twice is legal.

@@ -229,18 +229,26 @@ func (t *tree) placeLabels() {
 func (t *tree) checkTails() error {
 	for i := range t.records {
 		r := &t.records[i]
-		if r.kind != kindCompaction || r.ref == none {
+		if r.kind != kindCompaction {
 			continue
 		}
-		size := t.bytes[r.parent]
-		if p := t.records[r.ref].parent; p != none {
-			size -= t.bytes[p]
-		}
-		if size > store.MaxPayload-int64(r.size) {
+		if size := t.tailSize(r); size > store.MaxPayload-int64(r.size) {
 			return t.fail(r.line, r.off, "the compaction's kept range of %d bytes is larger than a payload may be", size)
 		}
 	}
 	return nil
+}
+
+// tailSize is how many bytes a compaction's kept range takes at most.
+func (t *tree) tailSize(r *record) int64 {
+	if r.ref == none {
+		return 0
+	}
+	size := t.bytes[r.parent]
+	if p := t.records[r.ref].parent; p != none {
+		size -= t.bytes[p]
+	}
+	return size
 }
 
 func blank(s string) bool { return strings.TrimFunc(s, isBlank) == "" }

@@ -31,6 +31,38 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
+// TestStoppedSnapshot stops in the middle of a file that is read ahead.
+func TestStoppedSnapshot(t *testing.T) {
+	text := bytes.NewBufferString(v3)
+	for i := range 2 * pipeFrom / 1000 {
+		text.WriteString(rec("message", fmt.Sprint(i), "", `"message":{"role":"user","content":"`+strings.Repeat("x", 1000)+`"}`))
+	}
+	s, err := Read(t.Context(), write(t, text.String()), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stop := range 3 {
+		n := 0
+		for _, err := range s.Snapshot().Records {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n > stop*500 {
+				break
+			}
+		}
+	}
+	if got := int64(len(entriesOf(t, s))); got != s.Report.Entries {
+		t.Errorf("%d of %d entries", got, s.Report.Entries)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(s.Path); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestDeepChain walks neither recursively nor over and over: a chain of 100,000
 // records with 20,000 compactions whose kept range starts on another branch, at
 // the root, or nowhere.
@@ -151,42 +183,47 @@ func TestHeader(t *testing.T) {
 
 // TestChangedSource writes to the file between the passes.
 func TestChangedSource(t *testing.T) {
-	path := write(t, join(v3, user("a", ""), user("b", "a")))
-	s, err := Read(t.Context(), path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	if err := os.Truncate(path, int64(len(v3)+5)); err != nil {
-		t.Fatal(err)
-	}
-	for _, err = range s.Snapshot().Records {
-		if err != nil {
-			break
-		}
-	}
-	var changed *Changed
-	if !errors.As(err, &changed) {
-		t.Errorf("truncated: %v", err)
-	}
-
-	path = write(t, join(v3, user("a", "")))
-	if s, err = Read(t.Context(), path, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
+	text := join(v3, user("a", ""), user("b", "a"))
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(path, later, later); err != nil {
-		t.Fatal(err)
-	}
-	err = nil
-	for _, e := range s.Snapshot().Records {
-		if e != nil {
-			err = e
-		}
-	}
-	if !errors.As(err, &changed) {
-		t.Errorf("touched: %v", err)
+	for _, c := range []struct {
+		name   string
+		change func(path string) error
+		grown  int64
+		bad    bool
+	}{
+		{"truncated", func(path string) error { return os.Truncate(path, int64(len(v3)+5)) }, 0, true},
+		{"other text of the same length", func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte(strings.Replace(text, `"content":"b"`, `"content":"x"`, 1)), 0o600), os.Chtimes(path, later, later))
+		}, 0, true},
+		{"grown", func(path string) error { return os.WriteFile(path, []byte(text+user("c", "b")), 0o600) }, 122, false},
+		{"touched", func(path string) error { return os.Chtimes(path, later, later) }, 0, false},
+		{"replaced by another file", func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+		}, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := write(t, text)
+			s, err := Read(t.Context(), path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			if err := c.change(path); err != nil {
+				t.Fatal(err)
+			}
+			err = nil
+			n := 0
+			for _, e := range s.Snapshot().Records {
+				n++
+				if e != nil {
+					err = e
+				}
+			}
+			var changed *Changed
+			if errors.As(err, &changed) != c.bad || !c.bad && (err != nil || n != 5) || s.Grown != c.grown {
+				t.Errorf("error %v after %d records, grown %d", err, n, s.Grown)
+			}
+		})
 	}
 }
 

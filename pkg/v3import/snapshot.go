@@ -23,7 +23,7 @@ type writer struct {
 // before children; the one usage row; main's leaf and state, without
 // configuration; the name and the labels. It may be taken more than once, each
 // time with the same records. It reads the file while it is read, and ends with
-// *Changed when the file changed in the meantime. Its Close does nothing: Close
+// *Changed when the file was rewritten in the meantime. Its Close does nothing: Close
 // the session.
 func (s *Session) Snapshot() *store.Snapshot {
 	after := s.Report.Entries + 1 + 2 + int64(len(s.tree.marks)) + 1
@@ -44,17 +44,14 @@ func (s *Session) records(yield func(store.Record, error) bool) {
 		tree: t, obj: newObject(), obj2: newObject(),
 		main: window{src: t.file, size: t.size}, past: window{src: t.file, size: t.size},
 	}
-	for _, i := range t.order {
-		if !t.records[i].kind.kept() {
-			continue
-		}
-		e, err := w.entry(i)
+	entries := w.entries
+	if t.size > pipeFrom {
+		entries = piped(entries)
+	}
+	for e, err := range entries {
 		if err != nil {
 			yield(store.Record{}, s.readError(err))
 			return
-		}
-		if t.o.tick != nil {
-			t.o.tick(int64(t.records[i].size) + 1)
 		}
 		if !yield(store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: e}, nil) {
 			return
@@ -74,6 +71,22 @@ func (s *Session) records(yield func(store.Record, error) bool) {
 	}
 	for _, v := range w.values() {
 		if !yield(v, nil) {
+			return
+		}
+	}
+}
+
+// entries makes the entries, parents before children.
+func (w *writer) entries(yield func(*store.Entry, error) bool) {
+	for _, i := range w.order {
+		if !w.records[i].kind.kept() {
+			continue
+		}
+		if w.o.tick != nil {
+			w.o.tick(int64(w.records[i].size) + 1)
+		}
+		e, err := w.entry(i)
+		if !yield(e, err) || err != nil {
 			return
 		}
 	}

@@ -26,7 +26,8 @@ func messageList(raw []byte) bool {
 func (w *writer) compactionPayload(i int32, o *object) (json.RawMessage, error) {
 	r := &w.records[i]
 	used := base | set(keySummary, keyTokens, keyDetails, keyUsage, keyFromHook, keyTail, keyFirstKept, keyFirstIndex)
-	dst := append(appendSummary([]byte{'{'}, o), `,"retainedTail":[`...)
+	dst := append(make([]byte, 0, int64(r.size)+w.tailSize(r)+64), '{')
+	dst = append(appendSummary(dst, o), `,"retainedTail":[`...)
 	if sys := o.raw(keySystem); len(sys) > 0 && sys[0] == '{' {
 		used |= set(keySystem)
 		dst = appendElement(dst, sys)

@@ -130,6 +130,19 @@ func Safe(s State) bool {
 	return structural == nil || summaryStatus(*structural) != "effect_pending"
 }
 
+// RetryAt is when the next attempt of a waiting operation is due, Unix ms; false
+// when it waits for none.
+func RetryAt(s State) (int64, bool) {
+	if structural := StructuralOf(s); structural != nil {
+		wait, ok := structural.Generation.(SummaryRetryWait)
+		return wait.NotBefore, ok
+	}
+	run, _ := s.(RunState)
+	a, _ := run.Phase.(Assistant)
+	wait, ok := a.Generation.(RetryWait)
+	return wait.NotBefore, ok
+}
+
 // Step is the procedure that continues a state (spec §4.1).
 type Step uint8
 

@@ -59,7 +59,7 @@ func tryOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, 
 	}
 	b, err := own(ctx, h, id, o)
 	if err != nil {
-		return nil, errors.Join(err, h.leave(id))
+		return nil, errors.Join(err, h.close())
 	}
 	go b.keepLease()
 	return b, nil
@@ -228,7 +228,7 @@ func (b *backend) Close() error {
 	if far := b.far.seal(); far != nil {
 		errs = append(errs, far.close())
 	}
-	b.closeErr = errors.Join(append(errs, b.release(h), h.leave(b.id))...)
+	b.closeErr = errors.Join(append(errs, b.release(h), h.close())...)
 	return b.closeErr
 }
 
@@ -239,14 +239,4 @@ func (b *backend) release(h *handle) error {
 		return nil // reported before; the end of the process releases it too
 	}
 	return err
-}
-
-// leave closes a connection that could write. The last one to close deletes the
-// WAL by its name, which belongs to another database once the path does.
-func (h *handle) leave(id identity) error {
-	var err error
-	if id.present(h.path) != nil {
-		err = h.keepWAL()
-	}
-	return errors.Join(err, h.close())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -154,11 +155,13 @@ func BenchmarkBranchScan(b *testing.B) {
 func BenchmarkBuild(b *testing.B) {
 	const n = 100_000
 	snap := chain(n)
-	dir := b.TempDir()
+	path := filepath.Join(b.TempDir(), "s.db")
 	b.SetBytes(int64(n * len(filler)))
 	for b.Loop() {
-		err := sqlite.Driver{}.Build(context.Background(), filepath.Join(dir, "s.db"), snap, store.BuildOptions{Replace: true, NoSync: true})
-		if err != nil {
+		if err := (sqlite.Driver{}).Build(context.Background(), path, snap, store.BuildOptions{NoSync: true}); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.Remove(path); err != nil {
 			b.Fatal(err)
 		}
 	}

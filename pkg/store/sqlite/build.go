@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -27,64 +29,115 @@ func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o 
 	if err != nil {
 		return err
 	}
-	if err := mayBuild(path, o); err != nil {
-		return err
+	exists, err := occupied(path)
+	if err == nil && exists && !o.Replace {
+		err = store.ErrExists
 	}
+	if err == nil && !exists {
+		err = noForeignWAL(path)
+	}
+	if err == nil {
+		err = d.build(ctx, path, exists, snap, o)
+	}
+	if err != nil {
+		return fmt.Errorf("build %s: %w", path, err)
+	}
+	return nil
+}
+
+func (d Driver) build(ctx context.Context, path string, exists bool, snap *store.Snapshot, o store.BuildOptions) error {
 	temp, err := createTemp(path)
 	if err != nil {
 		return err
 	}
-	if err := d.build(ctx, temp, path, snap, o); err != nil {
-		return errors.Join(fmt.Errorf("build %s: %w", path, err), removeFiles(d.fs(), temp))
+	err = fill(ctx, temp, snap)
+	if err == nil && !o.NoSync {
+		err = d.sync(temp)
+	}
+	if err == nil {
+		err = d.publish(ctx, temp, path, exists, o)
+	}
+	if err != nil {
+		return errors.Join(err, removeFiles(d.fs(), temp))
 	}
 	return nil
 }
 
-func (d Driver) build(ctx context.Context, temp, path string, snap *store.Snapshot, o store.BuildOptions) error {
-	if err := fill(ctx, temp, snap); err != nil {
-		return err
+// publish gives the finished database its name.
+func (d Driver) publish(ctx context.Context, temp, path string, exists bool, o store.BuildOptions) error {
+	if exists {
+		return d.swap(ctx, temp, path)
 	}
-	if !o.NoSync {
-		if err := d.sync(temp); err != nil {
-			return err
-		}
-	}
-	rename := d.fs().RenameNew
-	if o.Replace {
-		rename = d.fs().Rename
-	}
-	if err := rename(temp, path); errors.Is(err, fs.ErrExist) {
+	if err := d.fs().RenameNew(temp, path); errors.Is(err, fs.ErrExist) {
 		return store.ErrExists
-	} else if err != nil {
+	} else if err != nil || o.NoSync {
 		return err
 	}
-	if o.NoSync {
-		return nil
+	err := d.fs().SyncDir(filepath.Dir(path))
+	if err != nil {
+		// A session whose creation is not believed must not be found later.
+		err = errors.Join(err, removeFiles(d.fs(), path))
 	}
-	if err := d.fs().SyncDir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("sync folder of %s: %w", path, err)
-	}
-	return nil
+	return err
 }
 
-// mayBuild refuses a name that is taken, by a session or by the WAL of one:
-// SQLite would replay it into the new database.
-func mayBuild(path string, o store.BuildOptions) error {
-	if !o.Replace {
-		if _, err := os.Lstat(path); err == nil {
-			return fmt.Errorf("%s: %w", path, store.ErrExists)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+// swap puts the new database in the place of an old one that nobody owns, as
+// its owner (D51).
+func (d Driver) swap(ctx context.Context, temp, path string) error {
+	b, err := openOwner(ctx, path, store.OpenOptions{Owner: store.OwnerInfo{Command: "replace"}})
+	var damaged *store.Corrupt
+	if errors.As(err, &damaged) {
+		// Nobody can own what cannot be read.
+		return d.exchange(temp, path)
 	}
-	holds, err := walHolds(path)
 	if err != nil {
 		return err
 	}
-	if holds {
-		return corrupt(walPath(path), "holds commits of another database that would be mixed into a new %s", filepath.Base(path))
+	err = b.lookup(ctx, func(h *handle) error {
+		if err := h.foldWAL(); err != nil {
+			return err
+		}
+		if holds, err := walHolds(path); err != nil || holds {
+			return errors.Join(err, &IOError{Code: lib.SQLITE_BUSY, Path: path, Err: errors.New("readers hold its WAL")})
+		}
+		return d.exchange(temp, path)
+	})
+	return errors.Join(err, b.Close())
+}
+
+// exchange removes what lies beside the old database before the new one takes
+// its name: an old WAL beside a new database would be replayed into it. A crash
+// in between leaves the old session complete.
+func (d Driver) exchange(temp, path string) error {
+	if err := removeSides(d.fs(), path); err != nil {
+		return err
 	}
-	return nil
+	dir := filepath.Dir(path)
+	if err := d.fs().SyncDir(dir); err != nil {
+		return err
+	}
+	if err := d.fs().Rename(temp, path); err != nil {
+		return err
+	}
+	return d.fs().SyncDir(dir)
+}
+
+func occupied(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// noForeignWAL refuses a free name beside which a WAL lies: SQLite would replay
+// it into the new database.
+func noForeignWAL(path string) error {
+	holds, err := walHolds(path)
+	if err == nil && holds {
+		err = corrupt(walPath(path), "holds commits of a database that is gone; they would be mixed into a new one")
+	}
+	return err
 }
 
 // createTemp makes an empty private file beside path; SQLite takes its mode
@@ -109,16 +162,21 @@ func (d Driver) sync(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// removeFiles removes a database that nobody uses, and what lies beside it. The
-// database goes last: until then its WAL belongs to it.
+// removeFiles removes a database and what lies beside it. The database goes
+// last: until then its WAL belongs to it.
 func removeFiles(fsys fsx.FS, path string) error {
-	var errs []error
-	for _, name := range []string{walPath(path), shmPath(path), path} {
-		if err := fsys.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+	return errors.Join(removeSides(fsys, path), remove(fsys, path))
+}
+
+func removeSides(fsys fsx.FS, path string) error {
+	return errors.Join(remove(fsys, walPath(path)), remove(fsys, shmPath(path)))
+}
+
+func remove(fsys fsx.FS, name string) error {
+	if err := fsys.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // fill writes a snapshot into an empty file and leaves it closed, in WAL mode,

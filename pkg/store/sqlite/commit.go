@@ -67,8 +67,14 @@ func (b *backend) apply(h *handle, tx store.Tx) (applied, error) {
 	if !ok {
 		return applied{}, &store.Lost{Path: b.path, Reason: "fenced"}
 	}
+	base.Lookup = func(id string) (store.IDKind, error) {
+		if kind, ok := b.ids.kind(id); ok {
+			return kind, nil
+		}
+		return h.idKind(id)
+	}
 	a := applied{usage: b.usage}
-	if a.records, a.result, err = b.prepare(h, tx, base); err != nil {
+	if a.records, a.result, err = store.Prepare(tx, base); err != nil {
 		return applied{}, err
 	}
 	a.result.Stats = b.stats
@@ -90,24 +96,6 @@ func (b *backend) apply(h *handle, tx store.Tx) (applied, error) {
 	next := base.NextSeq + int64(len(a.records))
 	_, err = h.exec(sqlAdvance, next, a.result.Timestamp, a.result.Stats.MessageCount, []byte(a.usage))
 	return a, err
-}
-
-// prepare is store.Prepare over this database.
-func (b *backend) prepare(h *handle, tx store.Tx, base store.Base) ([]store.Record, store.CommitResult, error) {
-	var failed error // of a lookup: no fault of the transaction
-	base.Lookup = func(id string) (store.IDKind, error) {
-		if kind, ok := b.ids.kind(id); ok {
-			return kind, nil
-		}
-		kind, err := h.idKind(id)
-		failed = errors.Join(failed, err)
-		return kind, err
-	}
-	records, res, err := store.Prepare(tx, base)
-	if failed != nil {
-		err = failed
-	}
-	return records, res, err
 }
 
 // renew extends the lease once a third of its life has passed; it returns when

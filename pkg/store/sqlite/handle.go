@@ -177,20 +177,3 @@ func (h *handle) write(f func() error) error {
 	}
 	return err
 }
-
-// keepWAL makes the end of the connection leave the files beside the database
-// alone.
-func (h *handle) keepWAL() error {
-	err := h.conn.Raw(func(c any) error {
-		control, ok := c.(sqlite.FileControl)
-		if !ok {
-			return errors.New("connection has no file control")
-		}
-		_, err := control.FileControlPersistWAL("main", 1)
-		return err
-	})
-	if err != nil {
-		return classify(h.path, err)
-	}
-	return nil
-}

@@ -1,0 +1,127 @@
+package enginetest
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/message"
+)
+
+// Ref is the model that every world starts with.
+var Ref = message.ModelRef{Provider: "acme", ModelID: "one"}
+
+// Model is a model whose answers are code. It stands for the provider: it lives
+// on when a harness dies.
+type Model struct {
+	// Reply gives the answer to the n-th request of its life, counted from 1.
+	Reply     func(n int, req effect.Request) Reply
+	ModelInfo effect.ModelInfo
+
+	pace *pace
+
+	mu       sync.Mutex
+	requests []effect.Request
+	hanging  chan struct{}
+}
+
+// Info tells what the engine needs to know.
+func (m *Model) Info() effect.ModelInfo { return m.ModelInfo }
+
+// Requests returns what was asked so far.
+func (m *Model) Requests() []effect.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]effect.Request(nil), m.requests...)
+}
+
+// Hanging receives once for every stream that hangs, its frames being told.
+func (m *Model) Hanging() <-chan struct{} { return m.hanging }
+
+// hang waits for the end of a request that hangs.
+func (m *Model) hang(ctx context.Context) {
+	m.pace.wait(ctx)
+	select {
+	case m.hanging <- struct{}{}:
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+}
+
+// Stream answers a request.
+func (m *Model) Stream(ctx context.Context, req effect.Request) iter.Seq[message.StreamEvent] {
+	m.mu.Lock()
+	m.requests = append(m.requests, req)
+	n := len(m.requests)
+	m.mu.Unlock()
+	reply := m.Reply(n, req)
+	m.pace.request(n, req)
+	events, final := reply.events(m.ModelInfo, req.Now)
+	return func(yield func(message.StreamEvent) bool) {
+		defer m.pace.over()
+		for i, ev := range events {
+			m.pace.wait(ctx)
+			if i < final && ctx.Err() != nil {
+				yield(m.aborted(req.Now))
+				return
+			}
+			m.pace.event(ev)
+			if !yield(ev) {
+				return
+			}
+		}
+		if !reply.Hang {
+			return
+		}
+		m.hang(ctx)
+		yield(m.aborted(req.Now))
+	}
+}
+
+func (m *Model) aborted(now int64) message.StreamEvent {
+	a := message.Assistant{
+		API: m.ModelInfo.API, Provider: m.ModelInfo.Ref.Provider, Model: m.ModelInfo.Ref.ModelID,
+		StopReason: message.StopAborted, ErrorMessage: "aborted", Timestamp: now,
+	}
+	return message.StreamEvent{Type: message.EventError, Reason: message.StopAborted, Message: a.Message()}
+}
+
+// Sequence answers with the replies in turn and repeats the last.
+func Sequence(replies ...Reply) func(int, effect.Request) Reply {
+	return func(n int, _ effect.Request) Reply { return replies[min(n, len(replies))-1] }
+}
+
+// Models is a registry from which models can be taken away.
+type Models struct {
+	mu     sync.Mutex
+	models map[message.ModelRef]effect.Model
+}
+
+// Add registers a model under its own reference.
+func (r *Models) Add(m effect.Model) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.models == nil {
+		r.models = make(map[message.ModelRef]effect.Model)
+	}
+	r.models[m.Info().Ref] = m
+}
+
+// Remove takes a model away.
+func (r *Models) Remove(ref message.ModelRef) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.models, ref)
+}
+
+// Resolve finds a model.
+func (r *Models) Resolve(ref message.ModelRef) (effect.Model, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, ok := r.models[ref]
+	if !ok {
+		return nil, &effect.UnknownModel{Ref: ref}
+	}
+	return m, nil
+}
