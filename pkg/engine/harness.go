@@ -146,8 +146,9 @@ func (h *Harness) CreateLane(ctx context.Context, name string, at store.LeafID, 
 	}
 	l := newLane(h, name)
 	h.mu.Lock()
-	h.lanes[name] = l
+	h.lanes[name] = l // a watcher has the lane in its snapshot or as an event
+	delivery := h.events.enqueue([]op.Event{{Type: op.EventLaneCreated, Lane: name, TargetID: at}})
 	h.mu.Unlock()
-	await(ctx, h.events.enqueue([]op.Event{{Type: op.EventLaneCreated, Lane: name, TargetID: at}}))
+	await(ctx, delivery)
 	return l, nil
 }

@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
-	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -20,14 +18,14 @@ type Lane struct {
 	accepts chan struct{}   // holds one token while a request is being accepted
 
 	mu        sync.Mutex
-	active    *pass            // the drive pass of this process
-	pending   map[string]bool  // reserved ids whose effect may be under way
-	draft     *message.Reducer // of the live stream
-	running   []*RunningTool   // live tool calls
-	announced map[string]bool  // results whose message lifecycle was emitted
-	missing   *op.Missing      // why the last pass waits for identities
-	idle      []chan struct{}  // waiters for an idle lane
-	callback  bool             // an idle callback owns the lane
+	active    *pass           // the drive pass of this process
+	pending   map[string]bool // reserved ids whose effect may be under way
+	draft     *draft          // of the latest live stream
+	running   []RunningTool   // live tool calls
+	announced map[string]bool // results whose message lifecycle was emitted
+	missing   *op.Missing     // why the last pass waits for identities
+	idle      []chan struct{} // waiters for an idle lane
+	callback  bool            // an idle callback owns the lane
 }
 
 func newLane(h *Harness, name string) *Lane {
@@ -113,49 +111,6 @@ func (l *Lane) owns(reservedID string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending[reservedID]
-}
-
-func (l *Lane) setDraft(r *message.Reducer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.draft = r
-}
-
-// RunningTool is a tool call whose effect may be under way (spec §5.4).
-type RunningTool struct {
-	InvocationID string
-	ToolCallID   string
-	ToolName     string
-	Args         json.RawMessage
-	Partial      json.RawMessage // latest update or durable checkpoint
-}
-
-func (l *Lane) toolStarted(id string, call message.Block, args json.RawMessage) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running = append(l.running, &RunningTool{InvocationID: id, ToolCallID: call.ID, ToolName: call.Name, Args: args})
-}
-
-func (l *Lane) toolProgress(id string, partial json.RawMessage) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, r := range l.running {
-		if r.InvocationID == id {
-			r.Partial = partial
-		}
-	}
-}
-
-func (l *Lane) toolEnded(id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	kept := l.running[:0]
-	for _, r := range l.running {
-		if r.InvocationID != id {
-			kept = append(kept, r)
-		}
-	}
-	l.running = kept
 }
 
 // announceOnce reports whether a result's lifecycle is still to be emitted:

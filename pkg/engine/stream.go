@@ -16,7 +16,10 @@ import (
 // It returns the final message once every frame is durable and the
 // after_response hooks have seen it.
 func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Request, model effect.Model, meta *message.ResponseMetadata) (message.Message, error) {
-	s := &stream{pass: p, frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID}}
+	s := &stream{
+		pass: p, draft: draft{responseID: req.ResponseEntryID},
+		frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID},
+	}
 	p.lane.setDraft(&s.draft)
 	for ev := range events {
 		if !s.event(ctx, ev) {
@@ -36,10 +39,7 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	if final, err = p.responded(final, *meta); err != nil {
 		return nil, err
 	}
-	if !s.started {
-		p.lane.h.events.emit(ctx, op.Event{Type: op.EventMessageStart, Lane: p.lane.name, RunID: p.operationID, Message: final})
-	}
-	p.lane.h.events.emit(ctx, op.Event{Type: op.EventMessageEnd, Lane: p.lane.name, RunID: p.operationID, Message: final, EntryID: req.ResponseEntryID})
+	s.ended(ctx, final)
 	return final, nil
 }
 
@@ -71,7 +71,7 @@ func (p *pass) closed() error {
 type stream struct {
 	pass    *pass
 	frames  frames
-	draft   message.Reducer
+	draft   draft
 	started bool
 	final   message.Message
 	broken  error // how the provider contradicted itself
@@ -85,29 +85,42 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 		return false
 	}
 	l := s.pass.lane
-	l.mu.Lock()
-	s.broken = s.draft.AddEvent(ev)
-	l.mu.Unlock()
-	if s.broken != nil {
-		return false
-	}
-	if frame, ok := message.FrameOf(ev); ok {
-		s.frames.put(frame)
-	}
 	out := op.Event{Type: op.EventMessageUpdate, Lane: l.name, RunID: s.pass.operationID, Stream: &ev, Partial: s.partial}
 	if ev.Type == message.EventStart {
 		s.started = true
 		out = op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: ev.Message}
 	}
-	l.h.events.emit(ctx, out)
-	return true
+	s.broken = l.reveal(ctx, out, func() error {
+		if err := s.draft.growing.AddEvent(ev); err != nil {
+			return err
+		}
+		if frame, ok := message.FrameOf(ev); ok {
+			s.frames.put(frame)
+		}
+		return nil
+	})
+	return s.broken == nil
+}
+
+// ended tells the final message; one that was never streamed starts here, too.
+func (s *stream) ended(ctx context.Context, final message.Message) {
+	l := s.pass.lane
+	became := func() error {
+		s.draft.final = final
+		return nil
+	}
+	e := op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: final}
+	if !s.started {
+		_ = l.reveal(ctx, e, became)
+	}
+	e.Type, e.EntryID = op.EventMessageEnd, s.draft.responseID
+	_ = l.reveal(ctx, e, became)
 }
 
 func (s *stream) partial() message.Message {
 	s.pass.lane.mu.Lock()
 	defer s.pass.lane.mu.Unlock()
-	m, _ := s.draft.Message()
-	return m
+	return s.draft.message()
 }
 
 // settled is the message that the stream ended with, made whole where a provider

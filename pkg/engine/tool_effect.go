@@ -23,12 +23,10 @@ func (b *batch) execute(ctx context.Context, c op.ToolCall, call message.Block, 
 		return b.unstarted(ctx, c, call, err)
 	}
 	live := &invocation{batch: b, call: call, id: c.ResultEntryID, recovery: recovery}
-	p.lane.toolStarted(c.ResultEntryID, call, args)
-	event := op.ToolEvent{CallID: call.ID, Name: call.Name, Args: args}
 	started := false
 	r, err := effect.Admit(p.gate, func(ctx context.Context) (message.ToolResult, error) {
 		started = true
-		p.lane.h.events.emit(ctx, op.Event{Type: op.EventToolStart, Lane: p.lane.name, RunID: p.operationID, TurnID: b.turnID, Recovery: recovery, Tool: &event})
+		live.show(ctx, op.EventToolStart, op.ToolEvent{Args: args}, func() { p.lane.toolStarted(c.ResultEntryID, call, args) })
 		return runTool(ctx, tool, effect.Invocation{
 			ID: c.ResultEntryID, OperationID: p.operationID, TurnID: b.turnID, CallID: call.ID, Args: args,
 			Update: live.update, Memos: live,
@@ -49,10 +47,8 @@ func (b *batch) execute(ctx context.Context, c op.ToolCall, call message.Block, 
 	if r, err = b.finalize(call, args, r); err != nil {
 		return err
 	}
-	p.lane.h.events.emit(ctx, op.Event{
-		Type: op.EventToolEnd, Lane: p.lane.name, RunID: p.operationID, TurnID: b.turnID, Recovery: recovery,
-		Tool: &op.ToolEvent{CallID: call.ID, Name: call.Name, Result: resultJSON(r), IsError: r.IsError, Terminate: r.Terminate},
-	})
+	end := op.ToolEvent{Result: resultJSON(r), IsError: r.IsError, Terminate: r.Terminate}
+	live.show(ctx, op.EventToolEnd, end, func() { p.lane.toolEnded(c.ResultEntryID) })
 	return b.stage(ctx, c, call, r, false)
 }
 
@@ -180,6 +176,21 @@ type invocation struct {
 	write    *store.Ticket // of the latest checkpoint
 }
 
+// show tells the beginning or the end of the call, together with what a snapshot
+// then says of it.
+func (i *invocation) show(ctx context.Context, t op.EventType, e op.ToolEvent, change func()) {
+	_ = i.batch.pass.lane.reveal(ctx, i.event(t, e), func() error {
+		change()
+		return nil
+	})
+}
+
+func (i *invocation) event(t op.EventType, e op.ToolEvent) op.Event {
+	p := i.batch.pass
+	e.CallID, e.Name = i.call.ID, i.call.Name
+	return op.Event{Type: t, Lane: p.lane.name, RunID: p.operationID, TurnID: i.batch.turnID, Recovery: i.recovery, Tool: &e}
+}
+
 func (i *invocation) update(partial message.ToolResult, checkpoint bool) {
 	raw := resultJSON(partial)
 	p := i.batch.pass
@@ -188,12 +199,12 @@ func (i *invocation) update(partial message.ToolResult, checkpoint bool) {
 	if i.ended {
 		return
 	}
-	p.lane.toolProgress(i.id, raw)
-	if t := p.lane.h.events.enqueue([]op.Event{{
-		Type: op.EventToolUpdate, Lane: p.lane.name, RunID: p.operationID, TurnID: i.batch.turnID, Recovery: i.recovery,
-		Tool: &op.ToolEvent{CallID: i.call.ID, Name: i.call.Name, Result: raw},
-	}}); t != nil {
-		i.delivery = t
+	delivery, _ := p.lane.revealLater(i.event(op.EventToolUpdate, op.ToolEvent{Result: raw}), func() error {
+		p.lane.toolProgress(i.id, raw)
+		return nil
+	})
+	if delivery != nil {
+		i.delivery = delivery
 	}
 	if checkpoint {
 		i.write = i.enqueue(op.ToolOutput(p.operationID, i.id).Set(raw))

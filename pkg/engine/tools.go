@@ -284,7 +284,6 @@ func (b *batch) stage(ctx context.Context, c op.ToolCall, call message.Block, r 
 	if err != nil {
 		return err
 	}
-	p.lane.toolEnded(c.ResultEntryID)
 	return b.materialize(ctx)
 }
 
