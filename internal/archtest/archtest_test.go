@@ -37,6 +37,7 @@ var own = map[string][]string{
 	"pkg/engine/enginetest": {"pkg/engine", "pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/store/memory", "pkg/message", "pkg/store/storetest"},
 	"pkg/model":             {"pkg/message", "pkg/engine/effect", "internal/fsx"},
 	"pkg/model/scripted":    {"pkg/message", "pkg/engine/effect", "pkg/model", "internal/fsx"},
+	"pkg/tool":              {"pkg/message", "pkg/engine/effect", "internal/fsx"},
 	"pkg/model/modeltest":   {"pkg/model", "pkg/message", "pkg/engine/effect"},
 }
 
@@ -48,7 +49,9 @@ var testOnly = []string{"pkg/store/storetest", "pkg/engine/enginetest", "pkg/mod
 
 // thirdParty says which packages may import a module's packages.
 var thirdParty = map[string][]string{
+	"github.com/aymanbagabas/go-udiff":  {"pkg/tool"},
 	"github.com/gofrs/flock":            {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
+	"github.com/google/jsonschema-go":   {"pkg/tool"},
 	"github.com/google/renameio/v2":     {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
 	"github.com/google/uuid":            {"pkg/store", "pkg/store/sqlite", "pkg/store/jsonl"},
 	"github.com/olekukonko/tablewriter": {"internal/cli"},

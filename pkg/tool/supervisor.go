@@ -27,9 +27,10 @@ const (
 )
 
 const (
-	settleTime = 100 * time.Millisecond // for what outlives the command to end by itself
+	settleTime = 300 * time.Millisecond // for what outlives the command to end by itself
 	graceTime  = 300 * time.Millisecond // between TERM and KILL
-	killTime   = 2 * time.Second        // until processes that survive KILL are given up
+	killEvery  = 50 * time.Millisecond
+	killTime   = 2 * time.Second // until processes that survive KILL are given up
 )
 
 // report is what a supervisor tells its parent, one JSON value a line; later
@@ -164,10 +165,10 @@ func (s *supervised) end() bool {
 	if s.wait(graceTime, nil) {
 		return true
 	}
-	for range killTime / settleTime {
+	for range killTime / killEvery {
 		// Again and again: a process may have been starting another one.
 		s.signal(syscall.SIGKILL)
-		if s.wait(settleTime, nil) {
+		if s.wait(killEvery, nil) {
 			return true
 		}
 	}
