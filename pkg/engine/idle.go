@@ -22,6 +22,47 @@ func (l *Lane) WaitForIdle(ctx context.Context) error {
 	}
 }
 
+// WaitForDrive returns once no pass of this process drives the lane: it is idle,
+// or its open operation waits for somebody to drive it. It answers with what the
+// lane was at that moment.
+func (l *Lane) WaitForDrive(ctx context.Context) (ExecutionInfo, error) {
+	for {
+		info, ready, err := l.driveEnd(ctx)
+		if err != nil || ready == nil {
+			return info, err
+		}
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return ExecutionInfo{}, context.Cause(ctx)
+		}
+	}
+}
+
+// driveEnd looks on the lane line; a channel closes when it is worth looking
+// again.
+func (l *Lane) driveEnd(ctx context.Context) (ExecutionInfo, <-chan struct{}, error) {
+	type look struct {
+		info  ExecutionInfo
+		ready chan struct{}
+	}
+	found, err := onLine(ctx, l, func(m *store.Mutator) (look, error) {
+		info, err := ReadExecution(ctx, m, l.name, l.owner())
+		if err != nil {
+			return look{}, err
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.active == nil && !l.callback {
+			return look{info: info}, nil
+		}
+		ready := make(chan struct{})
+		l.idle = append(l.idle, ready)
+		return look{ready: ready}, nil
+	})
+	return found.info, found.ready, err
+}
+
 // RunWhenIdle waits as WaitForIdle does, then runs callback while it holds the
 // lane: no operation is accepted meanwhile. callback must not change the lane.
 func (l *Lane) RunWhenIdle(ctx context.Context, callback func(context.Context) error) error {

@@ -79,15 +79,26 @@ func Inspect(ctx context.Context, q store.Queries, o InspectOptions) ([]LaneRepo
 	}
 	reports := make([]LaneReport, len(names))
 	for i, name := range names {
-		if err := reports[i].read(ctx, q, name, o); err != nil {
+		if err := reports[i].read(ctx, q, name, work{owner: Owner{Live: o.OwnerLive}}, o.Snapshot); err != nil {
 			return nil, fmt.Errorf("inspect lane %s: %w", name, err)
 		}
 	}
 	return reports, nil
 }
 
-func (r *LaneReport) read(ctx context.Context, q store.Queries, lane string, o InspectOptions) error {
-	info, t, err := readExecution(ctx, q, lane, Owner{Live: o.OwnerLive})
+// work is what is known of a lane's live work beyond what is stored.
+type work struct {
+	owner Owner
+	// here says that this process drives the lane, so that what follows is newer
+	// than anything stored.
+	here       bool
+	responseID string
+	streaming  message.Message
+	running    []RunningTool
+}
+
+func (r *LaneReport) read(ctx context.Context, q store.Queries, lane string, w work, snapshot bool) error {
+	info, t, err := readExecution(ctx, q, lane, w.owner)
 	if err != nil {
 		return err
 	}
@@ -102,8 +113,8 @@ func (r *LaneReport) read(ctx context.Context, q store.Queries, lane string, o I
 	if err := r.readQueues(ctx, q, t); err != nil {
 		return err
 	}
-	if o.Snapshot {
-		r.Snapshot, err = readSnapshot(ctx, q, r, t)
+	if snapshot {
+		r.Snapshot, err = readSnapshot(ctx, q, r, t, w)
 	}
 	return err
 }
@@ -134,7 +145,7 @@ func (r *LaneReport) readQueues(ctx context.Context, q store.Queries, t op.Turn)
 	return nil
 }
 
-func readSnapshot(ctx context.Context, q store.Queries, r *LaneReport, t op.Turn) (*LaneSnapshot, error) {
+func readSnapshot(ctx context.Context, q store.Queries, r *LaneReport, t op.Turn, w work) (*LaneSnapshot, error) {
 	s := &LaneSnapshot{Report: r}
 	var err error
 	if s.Transcript, err = contextBranch(ctx, q, t.Leaf); err != nil {
@@ -144,15 +155,21 @@ func readSnapshot(ctx context.Context, q store.Queries, r *LaneReport, t op.Turn
 	if !ok {
 		return s, nil
 	}
-	if response := op.PendingResponse(run); response != "" {
+	switch response := op.PendingResponse(run); {
+	case response == "":
+	case response == w.responseID:
+		s.Streaming = w.streaming
+	default:
 		if s.Streaming, err = reduceFrames(ctx, q, t.Operation.OperationID, response); err != nil {
 			return nil, err
 		}
 	}
-	if tools, ok := run.Phase.(op.Tools); ok {
+	if tools, ok := run.Phase.(op.Tools); ok && !w.here {
 		if s.Running, err = runningTools(ctx, q, t.Operation.OperationID, tools.Batch); err != nil {
 			return nil, err
 		}
+	} else if ok {
+		s.Running = w.running
 	}
 	if a, ok := run.Phase.(op.Assistant); ok {
 		if wait, ok := a.Generation.(op.RetryWait); ok {
@@ -281,6 +298,9 @@ func (w PendingWrite) append(dst []byte) []byte {
 	}
 	return append(dst, '}')
 }
+
+// AppendJSON writes the LaneSnapshot of §5.4.
+func (s *LaneSnapshot) AppendJSON(dst []byte) ([]byte, error) { return s.append(dst), nil }
 
 func (s *LaneSnapshot) append(dst []byte) []byte {
 	dst = append(dst, `{"lane":`...)
