@@ -10,6 +10,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // DriveOptions fence and bound one pass (spec §5.1).
@@ -31,6 +32,7 @@ type pass struct {
 	operationID string
 	options     DriveOptions
 	polled      bool // the permit is used up
+	span        telemetry.Span
 	gate        *effect.Gate
 	done        chan struct{}
 	result      *op.LaneLastResult // of the terminal transaction, once it committed
@@ -124,7 +126,10 @@ func (l *Lane) settledResult(ctx context.Context, q store.Queries, id string) (*
 // event, so that the lane stays locally busy until then.
 func (p *pass) run() {
 	defer p.lane.h.passes.Done()
+	p.span = p.lane.h.opts.Telemetry.Start(telemetry.SpanRun, telemetry.String("pi.operation_id", p.operationID), telemetry.String("pi.lane", p.lane.name))
 	p.outcome, p.err = p.drive(context.Background())
+	p.span.Set(telemetry.String("pi.outcome", string(p.outcome.Kind)))
+	p.span.End(p.err)
 	p.remove()
 	p.gate.Close(errOperationEnded)
 	close(p.done)
@@ -332,6 +337,7 @@ func (p *pass) sleep(attempt, notBefore int64) error {
 	if err := p.hit("retry.sleep", "Wait before the next attempt", details); err != nil {
 		return err
 	}
+	span := p.span.Start(telemetry.SpanSleep, telemetry.Int("pi.attempt", attempt))
 	_, err := effect.Admit(p.gate, func(ctx context.Context) (struct{}, error) {
 		ms := min(notBefore-p.lane.h.opts.Now(), longestTimer)
 		timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
@@ -343,5 +349,6 @@ func (p *pass) sleep(attempt, notBefore int64) error {
 			return struct{}{}, context.Cause(ctx)
 		}
 	})
+	span.End(err)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // Hook is one handler of an interception point: E is what it sees, R what it
@@ -171,7 +172,10 @@ func admitHook[H, R any](p *pass, name string, handlers []H, zero R, run func(co
 	if err := p.hit("hook."+name, "Run the "+name+" hooks", ""); err != nil {
 		return zero, err
 	}
-	return effect.Admit(p.gate, run)
+	span := p.span.Start(telemetry.SpanHook, telemetry.String("pi.hook", name))
+	out, err := effect.Admit(p.gate, run)
+	span.End(err)
+	return out, err
 }
 
 // beforeDrive runs once per installed pass; a failure rejects the pass and leaves

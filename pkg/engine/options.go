@@ -7,6 +7,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // Options make a harness over one open session (spec §5.2). Session, Models and
@@ -28,6 +29,8 @@ type Options struct {
 	Hooks         Hooks
 	// Projectors turn custom entries of a type into context messages (spec §2.5).
 	Projectors map[string]Projector
+	// Telemetry receives spans; nil is nowhere (spec §5.8).
+	Telemetry telemetry.Context
 	// Now is the clock, Unix ms; nil means the system's (D4).
 	Now func() int64
 	// Manual parks every drive at its breakpoints (spec §4.2).
@@ -59,6 +62,9 @@ func (o *Options) complete() error {
 	}
 	if o.Now == nil {
 		o.Now = store.SystemNow
+	}
+	if o.Telemetry == nil {
+		o.Telemetry = telemetry.Noop{}
 	}
 	if o.Tools == nil {
 		o.Tools = noTools{}

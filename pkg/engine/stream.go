@@ -9,6 +9,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // consume reads a provider's stream to its end: every event becomes a frame that
@@ -16,6 +17,8 @@ import (
 // It returns the final message once every frame is durable and the
 // after_response hooks have seen it.
 func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Request, model effect.Model, meta *message.ResponseMetadata) (message.Message, error) {
+	span := p.requestSpan(model)
+	defer span.End(nil)
 	s := &stream{
 		pass: p, draft: draft{responseID: req.ResponseEntryID},
 		frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID},
@@ -41,6 +44,12 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	}
 	s.ended(ctx, final)
 	return final, nil
+}
+
+// requestSpan covers one admitted provider request.
+func (p *pass) requestSpan(model effect.Model) telemetry.Span {
+	ref := model.Info().Ref
+	return p.span.Start(telemetry.SpanRequest, telemetry.String("pi.provider", ref.Provider), telemetry.String("pi.model", ref.ModelID))
 }
 
 // responded runs after_response; an abort that comes first leaves the raw

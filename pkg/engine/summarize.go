@@ -186,7 +186,9 @@ func (a *attempt) ask(ctx context.Context, index int, prompt summaryPrompt) (mes
 	if err != nil {
 		return nil, err
 	}
+	span := p.requestSpan(a.model)
 	answer := final(events)
+	span.End(nil)
 	if err := p.closed(); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // execute runs one cleared call and settles it: effect, after_tool, tool_end,
@@ -27,6 +28,8 @@ func (b *batch) execute(ctx context.Context, c op.ToolCall, call message.Block, 
 	r, err := effect.Admit(p.gate, func(ctx context.Context) (message.ToolResult, error) {
 		started = true
 		live.show(ctx, op.EventToolStart, op.ToolEvent{Args: args}, func() { p.lane.toolStarted(c.ResultEntryID, call, args) })
+		span := p.span.Start(telemetry.SpanTool, telemetry.String("pi.tool", call.Name), telemetry.String("pi.invocation_id", c.ResultEntryID))
+		defer span.End(nil)
 		return runTool(ctx, tool, effect.Invocation{
 			ID: c.ResultEntryID, OperationID: p.operationID, TurnID: b.turnID, CallID: call.ID, Args: args,
 			Update: live.update, Memos: live,
