@@ -22,6 +22,7 @@ var own = map[string][]string{
 	"internal/archtest":     {},
 	"internal/cli":          {anyone},
 	"internal/fsx":          {},
+	"internal/owner":        {"pkg/engine", "pkg/store", "pkg/message", "internal/fsx"},
 	"internal/fsx/fsxtest":  {"internal/fsx"},
 	"internal/rawjson":      {},
 	"pkg/message":           {},
