@@ -65,6 +65,9 @@ func (b *bash) Execute(ctx context.Context, call effect.Invocation) (message.Too
 	if err != nil {
 		return message.ToolResult{}, err
 	}
+	if ctx.Err() != nil {
+		return message.ToolResult{}, errors.New("run command: the call was aborted before it started")
+	}
 	seconds := numberArg(call.Args, "timeout", 0, maxTimeout)
 	if seconds > 0 {
 		var cancel context.CancelFunc

@@ -120,12 +120,14 @@ func TestBashUpdates(t *testing.T) {
 	var got []update
 	o := callWith(t.Context(), b, commandArgs(`printf 'a\377\303'; cat go; printf '\251'`), func(r message.ToolResult, checkpoint bool) {
 		got = append(got, update{r.Content[0].Text, string(r.Details), checkpoint})
-		// The command waits for the first report, the second one cannot come.
+		if len(got) > 1 {
+			return // what follows may be reported or not
+		}
 		if err := os.WriteFile(fifo, []byte("x"), 0); err != nil {
 			t.Error(err)
 		}
 	})
-	if want := []update{{"a�", `{"truncated":false}`, true}}; !cmp.Equal(want, got) {
+	if want := []update{{"a�", `{"truncated":false}`, true}}; len(got) == 0 || !cmp.Equal(want, got[:1]) {
 		t.Error(cmp.Diff(want, got))
 	}
 	if want := "a��x�"; o.Text != want {
@@ -155,7 +157,7 @@ func TestBashAbort(t *testing.T) {
 	})
 	defer stranger.Close()
 	// The promise is a second; a loaded machine gets more.
-	if took := time.Since(aborted); took > 5*time.Second {
+	if took := time.Since(aborted); took > 10*time.Second {
 		t.Errorf("returned %v after the abort", took)
 	}
 	_, got.Text, _ = strings.Cut(got.Text, "\n")
@@ -172,9 +174,9 @@ func TestBashAbortedBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := t.TempDir()
-	got := callWith(ctx, toolNamed("bash", Options{CWD: dir}), commandArgs("sleep 90"), func(message.ToolResult, bool) {})
-	if !got.IsError || !strings.Contains(got.Text, "aborted") {
-		t.Errorf("got %+v", got)
+	got := callWith(ctx, toolNamed("bash", Options{CWD: dir}), commandArgs("touch ran"), nil)
+	if want := (outcome{Err: "run command: the call was aborted before it started"}); got != want || names(t, dir) != "" {
+		t.Errorf("got %+v, in the folder: %s", got, names(t, dir))
 	}
 }
 
@@ -188,6 +190,24 @@ func TestBashWithoutSupervisor(t *testing.T) {
 		if got.Text != want || !got.IsError {
 			t.Errorf("%s: %+v", self, got)
 		}
+	}
+}
+
+// TestBashDeafSupervisor checks that a call ends in time though its supervisor
+// does not.
+func TestBashDeafSupervisor(t *testing.T) {
+	dir := t.TempDir()
+	self := put(t, dir, "deaf", "#!/bin/sh\ntrap '' TERM HUP INT\necho here\nexec sleep 90\n")
+	if err := os.Chmod(self, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got := call(t, toolNamed("bash", Options{CWD: dir, Self: self}), `{"command":"true","timeout":1.25}`)
+	want := outcome{
+		Text:    "here\n[Ended after 1.25 seconds, the time limit.]",
+		Details: `{"exitCode":null,"cancelled":false,"timedOut":true,"truncated":false}`, IsError: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -232,6 +252,22 @@ func TestBashParallel(t *testing.T) {
 		if !seen[fmt.Sprint(i)] {
 			t.Errorf("%d is missing among %v", i, seen)
 		}
+	}
+}
+
+func TestBashWithoutBash(t *testing.T) {
+	dir := t.TempDir()
+	tools := t.TempDir()
+	if err := os.Symlink("/bin/sh", filepath.Join(tools, "sh")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools)
+	if got := call(t, toolNamed("bash", Options{CWD: dir}), commandArgs("echo $0")); got.Text != "sh\n" {
+		t.Errorf("got %+v", got)
+	}
+	t.Setenv("PATH", dir)
+	if got, want := call(t, toolNamed("bash", Options{CWD: dir}), commandArgs("true")), `[Start command: exec: "sh": executable file not found in $PATH.]`; got.Text != want || !got.IsError {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -123,3 +123,25 @@ func TestOutputWithoutFile(t *testing.T) {
 		t.Errorf("note %q", got)
 	}
 }
+
+// TestOutputFileFails checks that a file which cannot be finished is not passed
+// off as the whole.
+func TestOutputFileFails(t *testing.T) {
+	o := &output{tempDir: t.TempDir()}
+	_, _ = o.Write([]byte(numbered(1, 3000)))
+	if err := o.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = o.Write([]byte("end\n"))
+	o.finish()
+	name := o.file.Name()
+	want := "The last 2000 of 3001 lines; the first 13893 bytes are in " + name + ", the rest could not be kept: write " + name + ": file already closed."
+	if got := cutNote(o.last(), o); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	o.saveErr = nil // as when the file is as long as it may be
+	want = "The last 2000 of 3001 lines; the first 13893 of 13897 bytes are in " + name + "."
+	if got := cutNote(o.last(), o); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -5,7 +5,6 @@ package tool
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,6 +56,7 @@ func (c *command) run(ctx context.Context) (report, error) {
 	defer control.close()
 
 	cmd := exec.Command(c.self, append([]string{SupervisorArg}, c.argv...)...)
+	cmd.Args[0] = os.Args[0] // what people shall see in a list of processes
 	cmd.Dir, cmd.Env = c.dir, c.env
 	cmd.Stdout, cmd.Stderr = out.theirs, out.theirs
 	cmd.ExtraFiles = []*os.File{control.theirs, status.theirs}
@@ -124,7 +124,7 @@ func readReports(status io.Reader) <-chan report {
 func (r report) failure(supervisor error) error {
 	switch {
 	case r.Error != "":
-		return errors.New(r.Error)
+		return fmt.Errorf("start command: %s", r.Error)
 	case r.Ended || r.Stopped:
 		return nil
 	case r.PID == 0:

@@ -109,7 +109,7 @@ func startSupervised(args []string) (*supervised, error) {
 	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: commandAttributes()}
 	pid, err := syscall.ForkExec(path, args, attr)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s := &supervised{pid: pid, ended: make(chan syscall.WaitStatus, 1), gone: make(chan struct{})}
 	go s.reap()

@@ -68,7 +68,7 @@ func (h holders) wait(t *testing.T) {
 
 // limit keeps a failing test from hanging.
 func (h holders) limit(t *testing.T) {
-	if err := h.pipe.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := h.pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 }
