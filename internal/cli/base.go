@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 
+	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/store"
 )
 
 // base is what most commands need: where to print, the configuration, and the
 // repository.
 type base struct {
-	out    *printer
-	config *config
-	repo   *store.Repo
-	now    func() int64
+	out     *printer
+	config  *config
+	repo    *store.Repo
+	now     func() int64
+	options func(*store.Session) (engine.Options, error) // of a harness
+
+	command string // what this process is doing, of a command that drives
+	sockets string // the folder of owner sockets, of a command that drives
 }
 
 // resolve finds the session that an argument means.
@@ -42,5 +47,5 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now}, nil
+	return base{out: out, config: c, repo: repo, now: f.now, options: f.harnessOptions}, nil
 }

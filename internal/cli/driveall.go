@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-run/drover/pkg/engine"
-	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -46,10 +45,6 @@ func (s *sweep) add(d driven) {
 }
 
 func runDriveAll(ctx context.Context, o *driveOptions) error {
-	models, err := o.models()
-	if err != nil {
-		return err
-	}
 	listed, err := o.repo.List(ctx)
 	if err != nil {
 		return err
@@ -64,7 +59,7 @@ func runDriveAll(ctx context.Context, o *driveOptions) error {
 			break
 		}
 		g.Go(func() error {
-			o.sweepSession(working, s, models, l)
+			o.sweepSession(working, s, l)
 			return nil
 		})
 	}
@@ -73,7 +68,7 @@ func runDriveAll(ctx context.Context, o *driveOptions) error {
 }
 
 // sweepSession drives the open operations of one session, all lanes at once.
-func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, models effect.Models, l store.Listed) {
+func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Listed) {
 	fail := func(err error) { s.add(driven{session: l.Ref.ID, err: err}) }
 	if l.Err != nil {
 		fail(l.Err)
@@ -96,15 +91,10 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, models effect
 		fail(err)
 		return
 	}
-	options, err := o.config.harnessOptions(session, models, o.now)
-	if err != nil {
-		fail(firstOf(err, session.Close()))
-		return
-	}
-	err = withHarness(ctx, options, func(h *engine.Harness) error {
+	err = o.engage(ctx, l.Ref, session, func(e *engaged) error {
 		var lanes errgroup.Group
-		for _, lane := range h.Lanes() {
-			lanes.Go(func() error { return o.sweepLane(ctx, s, l.Ref, lane) })
+		for _, lane := range e.Lanes() {
+			lanes.Go(func() error { return o.sweepLane(ctx, s, l.Ref, e, lane) })
 		}
 		return lanes.Wait()
 	})
@@ -131,16 +121,34 @@ func (o *driveOptions) openOperations(ctx context.Context, ref store.Ref) (n int
 	return n, firstOf(err, r.Close())
 }
 
-func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, lane *engine.Lane) error {
+func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, e *engaged, lane *engine.Lane) error {
 	info, err := lane.InspectExecution(ctx)
 	if err != nil || info.Current == nil {
 		return err
 	}
+	defer e.server.Driving(lane.Name())()
 	d := driven{session: ref.ID, lane: lane.Name(), id: info.Current.ID}
-	d.outcome, err = o.drivePasses(ctx, lane, d.id)
+	passes := *o
+	if passes.pollDeferred, err = o.pollDue(ctx, e, lane); err != nil {
+		return err
+	}
+	d.outcome, err = passes.drivePasses(ctx, lane, d.id)
 	d.outcome, d.err = ended(ctx, ref.ID, d.lane, d.id, d.outcome, err)
 	s.add(d)
 	return nil
+}
+
+// pollDue tells whether a deferred answer of the lane may be asked for now.
+func (o *driveOptions) pollDue(ctx context.Context, e *engaged, lane *engine.Lane) (bool, error) {
+	if !o.pollDeferred {
+		return false, nil
+	}
+	x, err := engine.Explain(ctx, e.Session(), lane.Name())
+	if err != nil {
+		return false, err
+	}
+	wait := x.WaitingFor
+	return wait != nil && wait.Reason == engine.WaitDeferred && *wait.NotBefore <= o.now(), nil
 }
 
 func (d *driven) write(o *object) {

@@ -13,9 +13,10 @@ import (
 	"github.com/drover-run/drover/pkg/store/sqlite"
 )
 
-// openRepo describes the configured repository; command names the work in the
-// lease, so that who is refused learns what the owner is doing.
-func (f *factory) openRepo(command string) (*store.Repo, error) {
+// repoFor describes the configured repository; command names the work in the
+// lease, so that who is refused learns what the owner is doing. socket names the
+// owner socket of an open session, nil for none.
+func (f *factory) repoFor(command string, socket func(path string, fence int64) string) (*store.Repo, error) {
 	c, err := f.config()
 	if err != nil {
 		return nil, err
@@ -25,7 +26,7 @@ func (f *factory) openRepo(command string) (*store.Repo, error) {
 		Drivers: []store.Driver{sqlite.Driver{}, jsonl.Driver{}},
 		Open: store.OpenOptions{
 			Wait: c.leaseWait, LeaseTTL: c.leaseTTL, PowerSafe: c.powerSafe,
-			Now: f.now, Owner: store.OwnerInfo{Command: command},
+			Now: f.now, Owner: store.OwnerInfo{Command: command}, Socket: socket,
 		},
 		Now: f.now,
 	})
@@ -44,20 +45,23 @@ func (b *base) withReader(ctx context.Context, arg string, use func(store.Ref, s
 	if err != nil {
 		return err
 	}
+	return b.view(ctx, ref, func(r store.Reader) error { return use(ref, r) })
+}
+
+func (b *base) view(ctx context.Context, ref store.Ref, use func(store.Reader) error) error {
 	r, err := b.repo.View(ctx, ref)
 	if err != nil {
 		return err
 	}
-	return firstOf(use(ref, r), r.Close())
+	return firstOf(use(r), r.Close())
 }
 
-// withSession takes ownership of a session.
-func (b *base) withSession(ctx context.Context, arg string, use func(store.Ref, *store.Session) error) error {
-	s, ref, err := b.openSession(ctx, arg)
-	if err != nil {
-		return err
+// lease tells who owns a session, nil when nobody does.
+func (b *base) lease(ctx context.Context, ref store.Ref) (*store.Lease, error) {
+	if ref.Legacy {
+		return nil, nil
 	}
-	return firstOf(use(ref, s), s.Close())
+	return b.repo.Lease(ctx, ref)
 }
 
 // seed is the configuration of a lane that has none yet.
@@ -67,16 +71,28 @@ func (c *config) seed() (store.LaneConfiguration, error) {
 }
 
 // harnessOptions are what every harness of this process is made with.
-func (c *config) harnessOptions(s *store.Session, models effect.Models, now func() int64) (engine.Options, error) {
+func (f *factory) harnessOptions(s *store.Session) (engine.Options, error) {
+	c, err := f.config()
+	if err != nil {
+		return engine.Options{}, err
+	}
+	models, err := f.models()
+	if err != nil {
+		return engine.Options{}, err
+	}
+	tools, err := f.tools(s.Header().CWD)
+	if err != nil {
+		return engine.Options{}, err
+	}
 	seed, err := c.seed()
 	return engine.Options{
-		Session: s, Models: models, Seed: seed,
+		Session: s, Models: models, Tools: tools, Seed: seed,
 		SystemPrompt: c.systemPrompt,
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
 		},
 		Compaction: c.compaction, SteeringMode: c.steering, FollowUpMode: c.followUp, ToolExecution: c.toolExecution,
-		Now: now,
+		Now: f.now,
 	}, err
 }
 
