@@ -308,14 +308,14 @@ func TestWatchSession(t *testing.T) {
 	var creating sync.WaitGroup
 	for i := range 3 {
 		creating.Go(func() {
-			for j := range 10 {
+			for j := range 40 {
 				if _, err := s.Harness.CreateLane(t.Context(), fmt.Sprintf("lane-%d-%d", i, j), "", engine.Configure{}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
-	for range 40 {
+	for range 200 {
 		w, err := s.Harness.WatchSession(t.Context())
 		if err != nil {
 			t.Fatal(err)
