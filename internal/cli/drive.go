@@ -74,7 +74,11 @@ whose session nobody owns.` +
 					return err
 				}
 			}
-			if o.base, err = f.drivingBase("drive"); err != nil {
+			base := f.drivingBase
+			if o.explain {
+				base = f.base // it opens nothing
+			}
+			if o.base, err = base("drive"); err != nil {
 				return err
 			}
 			if deadline != "" {

@@ -141,7 +141,7 @@ func runValueGet(ctx context.Context, o *valueOptions) error {
 			return f
 		}
 		return o.out.result(nil, func(d *object) { writeValue(d, v) }, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, escapeLine(string(v.Value)))
+			_, err := fmt.Fprintln(w, o.json(v.Value))
 			return err
 		})
 	})
@@ -150,6 +150,14 @@ func runValueGet(ctx context.Context, o *valueOptions) error {
 func (o *valueOptions) writeAddress(d *object) {
 	d.str("namespace", o.address.Namespace)
 	d.str("key", o.address.Key)
+}
+
+// json is a value as text: in a pipe as it is, JSON holds no line ends.
+func (o *valueOptions) json(value json.RawMessage) string {
+	if o.out.outTTY {
+		return escapeLine(string(value))
+	}
+	return string(value)
 }
 
 func writeValue(d *object, v store.StoredValue) {
@@ -170,7 +178,7 @@ func runValueScan(ctx context.Context, o *valueOptions) error {
 		}, func(w io.Writer) error {
 			p := &lines{w: w}
 			for _, v := range values {
-				p.line("%s  %s", escapeLine(v.String()), escapeLine(string(v.Value)))
+				p.line("%s  %s", escapeLine(v.String()), o.json(v.Value))
 			}
 			return p.err
 		})
@@ -196,7 +204,7 @@ func runValueRead(ctx context.Context, o *valueOptions) error {
 		}, func(w io.Writer) error {
 			p := &lines{w: w}
 			for _, e := range elements {
-				p.line("%s", escapeLine(string(e.Value)))
+				p.line("%s", o.json(e.Value))
 			}
 			return p.err
 		})

@@ -68,5 +68,5 @@ func frontMatter(text string, fields any) (body string, ok bool, err error) {
 	if err := yaml.Unmarshal([]byte(matter), fields); err != nil {
 		return "", true, fmt.Errorf("its front matter is no YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	return strings.Trim(body, "\n"), true, nil
+	return body, true, nil
 }

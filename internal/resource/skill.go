@@ -94,7 +94,7 @@ func readSkill(path, folder string) (s Skill, found bool, err error) {
 		return s, true, errors.New("it has no description")
 	}
 	return Skill{
-		Name: fields.Name, Description: strings.TrimSpace(fields.Description), Body: body,
+		Name: fields.Name, Description: strings.TrimSpace(fields.Description), Body: strings.Trim(body, "\n"),
 		Path: path, Base: filepath.Dir(path), Hidden: fields.Hidden,
 	}, true, nil
 }

@@ -75,9 +75,11 @@ func readTemplate(path string) (Template, error) {
 	var fields struct {
 		Description string `yaml:"description"`
 	}
-	if t.Body, _, err = frontMatter(text, &fields); err != nil {
+	body, _, err := frontMatter(text, &fields)
+	if err != nil {
 		return t, err
 	}
+	t.Body = strings.Trim(body, "\n")
 	t.Description = strings.TrimSpace(fields.Description)
 	if strings.TrimSpace(t.Body) == "" {
 		return t, errors.New("it is empty")
