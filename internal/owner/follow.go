@@ -50,7 +50,8 @@ func ended(ctx context.Context, lane *engine.Lane, id string) ([]byte, error) {
 	o.bool("newlyRequested", false)
 	o.raw("steer", []byte("[]"))
 	o.raw("followUp", []byte("[]"))
-	return o.end(), o.value("outcome", outcome)
+	err = o.value("outcome", outcome)
+	return o.end(), err
 }
 
 // outcomeOf is how an operation ended that is not open any more; one that is not
