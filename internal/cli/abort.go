@@ -65,7 +65,7 @@ An operation that ended in another way first is told with its outcome (8).` +
 	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` whose operation ends")
 	flags.StringVar(&o.operation, "operation", "", "cancel only the operation with this `ID`")
 	flags.BoolVar(&o.requestOnly, "request-only", false, "write the cancellation and wait for nothing")
-	flags.DurationVar(&o.wait, "wait", 30*time.Second, "how long to wait for the end, as a `DUR`ation")
+	flags.DurationVar(&o.wait, "wait", 30*time.Second, "how long (`DUR`) to wait for the end")
 	return cmd
 }
 
@@ -78,7 +78,7 @@ type abortion struct {
 }
 
 func runAbort(ctx context.Context, o *abortOptions) error {
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}

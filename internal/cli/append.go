@@ -77,7 +77,7 @@ func runAppend(ctx context.Context, o *appendOptions) error {
 	if err != nil {
 		return err
 	}
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}

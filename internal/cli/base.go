@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 
-	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/tool"
 )
 
 // base is what most commands need: where to print, the configuration, and the
 // repository.
 type base struct {
-	out     *printer
-	config  *config
-	repo    *store.Repo
-	now     func() int64
-	options func(*store.Session) (engine.Options, error) // of a harness
+	out    *printer
+	config *config
+	repo   *store.Repo
+	now    func() int64
+	models func() effect.Models
+	tools  func(cwd string) (*tool.Registry, error)
 
 	command string // what this process is doing, of a command that drives
 	sockets string // the folder of owner sockets, of a command that drives
@@ -47,5 +49,5 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now, options: f.harnessOptions}, nil
+	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools}, nil
 }

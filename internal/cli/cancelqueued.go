@@ -59,7 +59,7 @@ func sessionAndOne(f *factory, args []string, missing string) (session, other st
 }
 
 func runCancelQueued(ctx context.Context, o *cancelOptions) error {
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}
@@ -76,11 +76,7 @@ func runCancelQueued(ctx context.Context, o *cancelOptions) error {
 		kind, err = cancelIn(names, func(lane string) (engine.CancelResult, error) { return c.CancelQueued(ctx, lane, o.entry) })
 		return err
 	}, func(s *store.Session) error {
-		options, err := o.options(s)
-		if err != nil {
-			return firstOf(err, s.Close())
-		}
-		return withHarness(ctx, options, func(h *engine.Harness) error {
+		return o.withHarness(ctx, s, func(h *engine.Harness) error {
 			kind, err = o.onFile(ctx, h)
 			return err
 		})

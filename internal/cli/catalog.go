@@ -12,11 +12,11 @@ import (
 
 // catalog finds what a lane's configuration may name.
 type catalog struct {
-	models func() (effect.Models, error)
+	models func() effect.Models
 	tools  func(cwd string) (*tool.Registry, error)
 }
 
-func (f *factory) catalog() catalog { return catalog{models: f.models, tools: f.tools} }
+func (b *base) catalog() catalog { return catalog{models: b.models, tools: b.tools} }
 
 // newTools are the tools of a session that works in cwd.
 func (f *factory) newTools(cwd string) (*tool.Registry, error) {
@@ -41,11 +41,7 @@ func (c catalog) check(lane string, cfg store.LaneConfiguration) error {
 func (c catalog) checkSetters(lane string, set engine.Configure) error {
 	refusal := &engine.MissingIdentities{Lane: lane, Missing: op.Missing{Tools: []string{}}}
 	if set.Model != nil {
-		models, err := c.models()
-		if err != nil {
-			return err
-		}
-		_, err = models.Resolve(*set.Model)
+		_, err := c.models().Resolve(*set.Model)
 		if unknown, ok := errors.AsType[*effect.UnknownModel](err); ok {
 			refusal.Missing.Model, refusal.Err = set.Model.String(), unknown
 		} else if err != nil {

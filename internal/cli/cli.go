@@ -17,17 +17,20 @@ func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == tool.SupervisorArg {
 		return tool.SupervisorMain(args[1:]) // before anything else takes signals or descriptors
 	}
+	return int(run(newFactory(env, newStreams(stdin, stdout, stderr)), args))
+}
+
+func run(f *factory, args []string) exitCode {
 	release := takePipeErrors()
 	defer release()
 	ctx, stop := watchSignals(context.Background())
 	defer stop()
 
-	f := newFactory(env, newStreams(stdin, stdout, stderr))
 	err := guarded(func() error { return execute(ctx, f, args) })
 	if flushErr := f.io.out.Flush(); err == nil {
 		err = flushErr
 	}
-	return int(f.finish(ctx, args, err))
+	return f.finish(ctx, args, err)
 }
 
 // execute parses the arguments and runs the command they name.
@@ -38,7 +41,8 @@ func execute(ctx context.Context, f *factory, args []string) error {
 }
 
 // guarded turns a panic into an error: a defect must not look like a usage
-// error, which is what the runtime's own exit code would say.
+// error, which is what the runtime's own exit code would say. Every goroutine of
+// a command needs its own.
 func guarded(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -16,7 +16,6 @@ import (
 
 type createOptions struct {
 	base
-	catalog catalog
 	session newSession
 	lane    laneFlags
 }
@@ -32,10 +31,10 @@ type newSession struct {
 
 func (n *newSession) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&n.name, "name", "", "the session's name")
-	flags.StringVar(&n.backend, "backend", "", "how it is stored: sqlite or jsonl")
-	flags.StringVar(&n.cwd, "cwd", "", "the folder it works in (default: the current one)")
-	flags.StringVar(&n.id, "id", "", "its id (default: a new UUIDv7)")
+	flags.StringVar(&n.name, "name", "", "the session's name, one line of `TEXT`")
+	flags.StringVar(&n.backend, "backend", "", "how it is stored, `BACKEND` sqlite or jsonl")
+	flags.StringVar(&n.cwd, "cwd", "", "the `DIR` it works in (default: the current one)")
+	flags.StringVar(&n.id, "id", "", "its `ID` (default: a new UUIDv7)")
 	n.changed = flags.Changed
 }
 
@@ -153,7 +152,7 @@ func newCreateCmd(f *factory, runF func(context.Context, *createOptions) error) 
 	if runF == nil {
 		runF = runCreate
 	}
-	o := &createOptions{catalog: f.catalog()}
+	o := &createOptions{}
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a new session and print its id",
@@ -190,7 +189,7 @@ func runCreate(ctx context.Context, o *createOptions) error {
 			return err
 		}
 		cfg := configured(seed, setters)
-		if err := o.catalog.check(store.MainLane, cfg); err != nil {
+		if err := o.catalog().check(store.MainLane, cfg); err != nil {
 			return err
 		}
 		options.Config = &cfg

@@ -149,7 +149,7 @@ func runDrive(ctx context.Context, o *driveOptions) error {
 	if err != nil {
 		return err
 	}
-	options, err := o.options(s)
+	options, err := o.harnessOptions(s)
 	if err != nil {
 		return firstOf(err, s.Close())
 	}

@@ -59,11 +59,15 @@ func runDriveAll(ctx context.Context, o *driveOptions) error {
 			break
 		}
 		g.Go(func() error {
-			o.sweepSession(working, s, l)
-			return nil
+			return guarded(func() error {
+				o.sweepSession(working, s, l)
+				return nil
+			})
 		})
 	}
-	_ = g.Wait() // workers report through the sweep
+	if err := g.Wait(); err != nil {
+		return err // a defect: everything else is reported through the sweep
+	}
 	return s.report(ctx)
 }
 
@@ -94,7 +98,9 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Liste
 	err = o.engage(ctx, l.Ref, session, func(e *engaged) error {
 		var lanes errgroup.Group
 		for _, lane := range e.Lanes() {
-			lanes.Go(func() error { return o.sweepLane(ctx, s, l.Ref, e, lane) })
+			lanes.Go(func() error {
+				return guarded(func() error { return o.sweepLane(ctx, s, l.Ref, e, lane) })
+			})
 		}
 		return lanes.Wait()
 	})
@@ -207,7 +213,8 @@ func (s *sweep) totals() totals {
 
 func (s *sweep) report(ctx context.Context) error {
 	t := s.totals()
-	return s.out.result(s.failure(ctx), func(o *object) {
+	err := s.failure(ctx)
+	return s.out.result(err, func(o *object) {
 		o.array("items", len(s.lanes), func(i int, o *object) { s.lanes[i].write(o) })
 		o.object("totals", func(o *object) {
 			o.int("driven", t.driven)
@@ -218,6 +225,9 @@ func (s *sweep) report(ctx context.Context) error {
 			o.int("failed", t.failed)
 			o.optInt("nextWake", t.nextWake)
 		})
+		if f := explain(err); f != nil && f.code == exitLater {
+			o.optInt("notBefore", t.nextWake)
+		}
 	}, func(w io.Writer) error {
 		p := &lines{w: w}
 		for _, d := range s.lanes {

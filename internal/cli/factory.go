@@ -15,15 +15,16 @@ import (
 // factory is what a command's constructor takes its dependencies from: cheap
 // values, and functions for what costs something or can fail.
 type factory struct {
-	env    func(name string) string // "" when unset
-	io     *streams
-	now    func() int64
-	flags  *globals
-	config func() (*config, error)
-	out    func() (*printer, error)
-	repo   func(command string) (*store.Repo, error)
-	models func() (effect.Models, error)
-	tools  func(cwd string) (*tool.Registry, error)
+	env     func(name string) string // "" when unset
+	io      *streams
+	now     func() int64
+	drivers []store.Driver // the first one is the default
+	flags   *globals
+	config  func() (*config, error)
+	out     func() (*printer, error)
+	repo    func(command string) (*store.Repo, error)
+	models  func() effect.Models
+	tools   func(cwd string) (*tool.Registry, error)
 }
 
 // globals are the flags of every command.
@@ -42,11 +43,11 @@ type globals struct {
 }
 
 func newFactory(env []string, io *streams) *factory {
-	f := &factory{env: lookup(env), io: io, now: store.SystemNow, flags: &globals{}}
+	f := &factory{env: lookup(env), io: io, now: store.SystemNow, drivers: drivers(), flags: &globals{}}
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
 	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }
-	f.models = sync.OnceValues(f.newModels)
+	f.models = f.newModels
 	f.tools = f.newTools
 	return f
 }
@@ -67,7 +68,7 @@ func (g *globals) bind(cmd *cobra.Command) {
 	flags.StringVar(&g.config, "config", "", "the configuration `FILE`")
 	flags.StringVarP(&g.output, "output", "o", "", "the `FORM` of results: text, json or ndjson")
 	flags.BoolVar(&g.json, "json", false, "the same as --output json")
-	flags.StringVar(&g.leaseWait, "lease-wait", "", "how long to wait for a session that another process owns, as a `DUR`ation")
+	flags.StringVar(&g.leaseWait, "lease-wait", "", "how long (`DUR`) to wait for a session that another process owns")
 	flags.BoolVar(&g.inPlace, "in-place", false, "convert a legacy file given by path when it is written, and keep FILE.v3.bak")
 	flags.BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on stderr but errors")
 	flags.BoolVarP(&g.verbose, "verbose", "v", false, "say more on stderr")

@@ -68,7 +68,11 @@ func (o *labelOptions) take(rest []string, forget bool) (err error) {
 }
 
 func runLabel(ctx context.Context, o *labelOptions) error {
-	ref, err := o.resolve(ctx, o.session)
+	find := o.resolve
+	if o.label != nil {
+		find = o.target
+	}
+	ref, err := find(ctx, o.session)
 	if err != nil {
 		return err
 	}

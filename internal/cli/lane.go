@@ -124,14 +124,13 @@ type laneOptions struct {
 	name    string
 	at      string // create: an entry's id, root, or "" for main's leaf
 	flags   laneFlags
-	catalog catalog
 }
 
 func newLaneCreateCmd(f *factory, runF func(context.Context, *laneOptions) error) *cobra.Command {
 	if runF == nil {
 		runF = runLaneCreate
 	}
-	o := &laneOptions{catalog: f.catalog()}
+	o := &laneOptions{}
 	cmd := &cobra.Command{
 		Use:   "create SESSION NAME",
 		Short: "Make a lane at an entry",
@@ -170,18 +169,14 @@ func runLaneCreate(ctx context.Context, o *laneOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.catalog.check(o.name, configured(seed, c)); err != nil {
+	if err := o.catalog().check(o.name, configured(seed, c)); err != nil {
 		return err
 	}
 	s, ref, err := o.openSession(ctx, o.session)
 	if err != nil {
 		return err
 	}
-	options, err := o.options(s)
-	if err != nil {
-		return firstOf(err, s.Close())
-	}
-	return withHarness(ctx, options, func(h *engine.Harness) error {
+	return o.withHarness(ctx, s, func(h *engine.Harness) error {
 		at, err := o.place(ctx, s)
 		if err != nil {
 			return err
@@ -225,7 +220,7 @@ func newLaneSetCmd(f *factory, runF func(context.Context, *laneOptions) error) *
 	if runF == nil {
 		runF = runLaneSet
 	}
-	o := &laneOptions{catalog: f.catalog()}
+	o := &laneOptions{}
 	cmd := &cobra.Command{
 		Use:   "set SESSION [LANE]",
 		Short: "Change a lane's model, thinking or tools",
@@ -261,10 +256,10 @@ func runLaneSet(ctx context.Context, o *laneOptions) error {
 	if c == (engine.Configure{}) {
 		return usagef("what shall change? Give --model, --thinking or --tools")
 	}
-	if err := o.catalog.checkSetters(o.name, c); err != nil {
+	if err := o.catalog().checkSetters(o.name, c); err != nil {
 		return err
 	}
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}

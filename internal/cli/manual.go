@@ -32,7 +32,10 @@ func (o *driveOptions) driveStepwise(ctx context.Context, e *engaged, lane *engi
 	s := &stepper{o: o, e: e, lane: lane, id: id, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.outcome, s.err = o.drivePasses(ctx, lane, id)
+		s.err = guarded(func() (err error) {
+			s.outcome, err = o.drivePasses(ctx, lane, id)
+			return err
+		})
 	}()
 	steps := s.until
 	if o.manual {

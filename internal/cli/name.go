@@ -73,7 +73,7 @@ func runName(ctx context.Context, o *nameOptions) error {
 			return o.print(ref, name.Value)
 		})
 	}
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}

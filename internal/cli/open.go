@@ -13,6 +13,9 @@ import (
 	"github.com/drover-run/drover/pkg/store/sqlite"
 )
 
+// drivers are the encodings that sessions may have, the default first.
+func drivers() []store.Driver { return []store.Driver{sqlite.Driver{}, jsonl.Driver{}} }
+
 // repoFor describes the configured repository; command names the work in the
 // lease, so that who is refused learns what the owner is doing. socket names the
 // owner socket of an open session, nil for none.
@@ -23,7 +26,7 @@ func (f *factory) repoFor(command string, socket func(path string, fence int64) 
 	}
 	return store.NewRepo(store.RepoOptions{
 		Dir:     c.repo,
-		Drivers: []store.Driver{sqlite.Driver{}, jsonl.Driver{}},
+		Drivers: f.drivers,
 		Open: store.OpenOptions{
 			Wait: c.leaseWait, LeaseTTL: c.leaseTTL, PowerSafe: c.powerSafe,
 			Now: f.now, Owner: store.OwnerInfo{Command: command}, Socket: socket,
@@ -32,10 +35,40 @@ func (f *factory) repoFor(command string, socket func(path string, fence int64) 
 	})
 }
 
-func (f *factory) newModels() (effect.Models, error) {
+// newModels registers the providers of this binary.
+func (f *factory) newModels() effect.Models {
 	registry := model.NewRegistry()
 	registry.Register(scripted.Name, scripted.New(scripted.Options{StateDir: f.env("DROVER_SCRIPT_STATE")}))
-	return registry, nil
+	return registry
+}
+
+// seed is the configuration of a lane that has none yet.
+func (c *config) seed() (store.LaneConfiguration, error) {
+	ref, err := absoluteModel(c.model)
+	return store.LaneConfiguration{Model: ref, ThinkingLevel: c.thinking, ActiveToolNames: c.tools}, err
+}
+
+// absoluteModel makes the script file of a model reference mean the same from
+// any working directory.
+func absoluteModel(ref message.ModelRef) (message.ModelRef, error) { return scripted.Absolute(ref) }
+
+// harnessOptions are what every harness of this process is made with.
+func (b *base) harnessOptions(s *store.Session) (engine.Options, error) {
+	c := b.config
+	tools, err := b.tools(s.Header().CWD)
+	if err != nil {
+		return engine.Options{}, err
+	}
+	seed, err := c.seed()
+	return engine.Options{
+		Session: s, Models: b.models(), Tools: tools, Seed: seed,
+		SystemPrompt: c.systemPrompt,
+		Retry: engine.RetryPolicy{
+			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
+		},
+		Compaction: c.compaction, SteeringMode: c.steering, FollowUpMode: c.followUp, ToolExecution: c.toolExecution,
+		Now: b.now,
+	}, err
 }
 
 // withReader opens a session for reading: no lease is taken and nothing is
@@ -64,42 +97,33 @@ func (b *base) lease(ctx context.Context, ref store.Ref) (*store.Lease, error) {
 	return b.repo.Lease(ctx, ref)
 }
 
-// seed is the configuration of a lane that has none yet.
-func (c *config) seed() (store.LaneConfiguration, error) {
-	ref, err := absoluteModel(c.model)
-	return store.LaneConfiguration{Model: ref, ThinkingLevel: c.thinking, ActiveToolNames: c.tools}, err
+// target is the session that an argument means to a command that writes.
+func (b *base) target(ctx context.Context, arg string) (store.Ref, error) {
+	return b.resolve(ctx, arg)
 }
 
-// harnessOptions are what every harness of this process is made with.
-func (f *factory) harnessOptions(s *store.Session) (engine.Options, error) {
-	c, err := f.config()
+// openSession takes ownership of the session that an argument means.
+func (b *base) openSession(ctx context.Context, arg string) (*store.Session, store.Ref, error) {
+	ref, err := b.target(ctx, arg)
 	if err != nil {
-		return engine.Options{}, err
+		return nil, ref, err
 	}
-	models, err := f.models()
-	if err != nil {
-		return engine.Options{}, err
-	}
-	tools, err := f.tools(s.Header().CWD)
-	if err != nil {
-		return engine.Options{}, err
-	}
-	seed, err := c.seed()
-	return engine.Options{
-		Session: s, Models: models, Tools: tools, Seed: seed,
-		SystemPrompt: c.systemPrompt,
-		Retry: engine.RetryPolicy{
-			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
-		},
-		Compaction: c.compaction, SteeringMode: c.steering, FollowUpMode: c.followUp, ToolExecution: c.toolExecution,
-		Now: f.now,
-	}, err
+	s, err := b.repo.Open(ctx, ref)
+	return s, ref, err
 }
 
-// withHarness drives a session that is already owned. Closing the harness closes
-// the session; a context that ends closes both at once, which is the controlled
-// crash of a signal (spec §4.7).
-func withHarness(ctx context.Context, o engine.Options, use func(*engine.Harness) error) error {
+// withHarness drives a session that this process owns, and closes it. A context
+// that ends closes it at once, in the middle of whatever runs: that is the
+// controlled crash of a signal (spec §4.7).
+func (b *base) withHarness(ctx context.Context, s *store.Session, use func(*engine.Harness) error) error {
+	options, err := b.harnessOptions(s)
+	if err != nil {
+		return firstOf(err, s.Close())
+	}
+	return withOptions(ctx, options, use)
+}
+
+func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) error {
 	h, err := engine.New(ctx, o)
 	if err != nil {
 		return firstOf(err, o.Session.Close())
@@ -122,20 +146,4 @@ func firstOf(err, closing error) error {
 		return err
 	}
 	return closing
-}
-
-// absoluteModel makes the script file of a model reference mean the same from
-// any working directory.
-func absoluteModel(ref message.ModelRef) (message.ModelRef, error) {
-	return scripted.Absolute(ref)
-}
-
-// openSession takes ownership of the session that an argument means.
-func (b *base) openSession(ctx context.Context, arg string) (*store.Session, store.Ref, error) {
-	ref, err := b.resolve(ctx, arg)
-	if err != nil {
-		return nil, ref, err
-	}
-	s, err := b.repo.Open(ctx, ref)
-	return s, ref, err
 }

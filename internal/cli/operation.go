@@ -31,7 +31,7 @@ func (o *operation) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` to work on")
 	flags.StringVar(&o.operationID, "operation-id", "", "a fresh `UUID` (version 7) for the operation; repeating it does not run it twice")
-	flags.BoolVar(&o.detach, "detach", false, "only accept the operation and leave it to `drover drive`")
+	flags.BoolVar(&o.detach, "detach", false, "only accept the operation and leave it to a later drive")
 	flags.StringVar(&o.until, "deadline", "", "stop at a safe point at `T`, a duration or an instant")
 	flags.BoolVar(&o.noWait, "no-wait-retry", false, "end with 75 instead of waiting for a retry")
 }

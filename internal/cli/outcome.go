@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -143,11 +142,4 @@ func runOutcome(o *object, d engine.DriveOutcome, leaf *store.LeafID) {
 			})
 		}
 	})
-}
-
-// refused reports whether the engine turned a request down before anything was
-// written.
-func refused(err error) bool {
-	_, ok := errors.AsType[tagged](err)
-	return ok
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +98,7 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	if err != nil {
 		return err
 	}
-	options, err := o.options(s)
+	options, err := o.harnessOptions(s)
 	if err != nil {
 		return firstOf(err, s.Close())
 	}
@@ -117,8 +118,9 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 			}
 		})
 	})
-	if o.fresh && !placed && refused(err) {
-		// Nothing is left of a session whose first message was refused.
+	if _, faulted := errors.AsType[*store.Fault](err); o.fresh && !placed && !faulted {
+		// Nothing is left of a session whose first message was not accepted. After
+		// a fault nobody knows whether it was.
 		return firstOf(err, o.repo.Delete(context.WithoutCancel(ctx), ref))
 	}
 	return err

@@ -99,7 +99,7 @@ func runQueue(ctx context.Context, o *queueOptions) error {
 	if err != nil {
 		return err
 	}
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}

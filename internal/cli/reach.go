@@ -79,11 +79,7 @@ func (b *base) reachLane(ctx context.Context, ref store.Ref, lane string, remote
 // withLane works on one lane of an owned session, without driving it, and gives
 // the session up.
 func (b *base) withLane(ctx context.Context, s *store.Session, name string, use func(*engine.Lane) error) error {
-	options, err := b.options(s)
-	if err != nil {
-		return firstOf(err, s.Close())
-	}
-	return withHarness(ctx, options, func(h *engine.Harness) error {
+	return b.withHarness(ctx, s, func(h *engine.Harness) error {
 		lane, err := h.Lane(name)
 		if err != nil {
 			return err

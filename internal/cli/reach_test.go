@@ -30,7 +30,7 @@ func TestReachWaitsForAnOwnerThatCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := there.options(s)
+	options, err := there.harnessOptions(s)
 	if err != nil {
 		t.Fatal(err)
 	}

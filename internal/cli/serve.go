@@ -40,7 +40,7 @@ func (f *factory) drivingBase(command string) (base, error) {
 // over the socket that something is accepted is not left alone with it: the
 // session is closed when all of it has settled (D25). A signal waits for nothing.
 func (b *base) engage(ctx context.Context, ref store.Ref, s *store.Session, use func(*engaged) error) error {
-	options, err := b.options(s)
+	options, err := b.harnessOptions(s)
 	if err != nil {
 		return firstOf(err, s.Close())
 	}
@@ -48,7 +48,7 @@ func (b *base) engage(ctx context.Context, ref store.Ref, s *store.Session, use 
 }
 
 func (b *base) engageWith(ctx context.Context, ref store.Ref, o engine.Options, use func(*engaged) error) error {
-	return withHarness(ctx, o, func(h *engine.Harness) error {
+	return withOptions(ctx, o, func(h *engine.Harness) error {
 		server, err := b.listen(ctx, ref, h)
 		if err != nil {
 			return err

@@ -270,7 +270,7 @@ func runUsageRecord(ctx context.Context, o *recordOptions) error {
 	if err != nil {
 		return err
 	}
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}

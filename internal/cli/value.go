@@ -267,7 +267,7 @@ func runValueAppend(ctx context.Context, o *valueOptions) error {
 
 // change writes, and answers with the address.
 func (o *valueOptions) change(ctx context.Context, remote func(*owner.Client) error, local func(*store.Tree) error) error {
-	ref, err := o.resolve(ctx, o.session)
+	ref, err := o.target(ctx, o.session)
 	if err != nil {
 		return err
 	}
