@@ -30,8 +30,10 @@ func (s *Server) abort(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	if !r.bool("requestOnly") && s.work.begin() {
+		done := s.intents.promise(lane.Name()) // before the client can ask for the outcome
 		s.running.Go(func() {
 			defer s.work.end()
+			defer done()
 			// Its outcome is in the session; who asks waits for it.
 			_, _ = lane.Drive(s.ctx, engine.DriveOptions{OperationID: id})
 		})

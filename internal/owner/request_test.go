@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/enginetest"
 	"github.com/drover-run/drover/pkg/message"
@@ -155,6 +156,10 @@ func TestAbortOfWhatNobodyDrives(t *testing.T) {
 	wantEqual(t, "wait", wait(), LaneStatus{Lane: "main", OperationID: id, Status: engine.StatusAborting})
 	r := must[AbortResult](t)(c.Abort(t.Context(), "", id, false))
 	wantEqual(t, "newly requested", r.NewlyRequested, false)
+	outcome := must[json.RawMessage](t)(c.WaitOperation(t.Context(), "", id))
+	if kind, _ := rawjson.GetString(outcome, "kind"); kind != "aborted" {
+		t.Errorf("outcome %s", outcome)
+	}
 	must[any](t)(nil, h.server.Quiesce(t.Context()))
 	info := must[engine.ExecutionInfo](t)(h.Lane.InspectExecution(t.Context()))
 	if info.Current != nil || info.LastResult.Outcome != "aborted" {

@@ -71,30 +71,36 @@ func (w *work) sealIdle() <-chan struct{} {
 // intents are the lanes that this process is about to drive or drives: there an
 // open operation without a pass is no operation that nobody drives.
 type intents struct {
-	mu      sync.Mutex
-	lanes   map[string]int
-	version int // of lanes and over
-	changed chan struct{}
-	over    bool
+	mu       sync.Mutex
+	lanes    map[string]int // meant by the process
+	accepted map[string]int // promised to clients
+	version  int            // of the rest
+	changed  chan struct{}
+	over     bool // the process means nothing more
 }
 
-func (i *intents) hold(lane string) (done func()) {
+func (i *intents) hold(lane string) (done func()) { return i.count(&i.lanes, lane) }
+
+// promise is hold for what was accepted over the socket: end does not end it.
+func (i *intents) promise(lane string) (done func()) { return i.count(&i.accepted, lane) }
+
+func (i *intents) count(in *map[string]int, lane string) (done func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.lanes == nil {
-		i.lanes = make(map[string]int)
+	if *in == nil {
+		*in = make(map[string]int)
 	}
-	i.lanes[lane]++
+	(*in)[lane]++
 	i.wake()
 	return sync.OnceFunc(func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.lanes[lane]--
+		(*in)[lane]--
 		i.wake()
 	})
 }
 
-// end says that this process drives nothing more.
+// end says that this process drives nothing more of its own accord.
 func (i *intents) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -117,7 +123,7 @@ func (i *intents) wake() {
 func (i *intents) held(lane string) (version int, changed <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.over || i.lanes[lane] == 0 {
+	if i.accepted[lane] == 0 && (i.over || i.lanes[lane] == 0) {
 		return i.version, nil
 	}
 	if i.changed == nil {

@@ -83,6 +83,14 @@ func TestIntents(t *testing.T) {
 	if held, _ := at("a"); held {
 		t.Error("held after the end")
 	}
+	done := i.promise("a")
+	if held, _ := at("a"); !held {
+		t.Error("a promise is void after the end")
+	}
+	done()
+	if held, _ := at("a"); held {
+		t.Error("a promise is held after it was kept")
+	}
 }
 
 func TestReceipts(t *testing.T) {
