@@ -141,6 +141,9 @@ func (c *Client) call(ctx context.Context, op string, fill func(*object) error, 
 	if err != nil {
 		return nil, err
 	}
+	if len(text) > maxLine {
+		return nil, &store.TooLarge{Size: int64(len(text))}
+	}
 	answer, err := c.exchange(ctx, text, each)
 	if err != nil {
 		c.broken = err
@@ -165,7 +168,7 @@ func (c *Client) exchange(ctx context.Context, text []byte, each func(fields) er
 			return nil, gone(errors.Join(failed, err))
 		}
 		f, err := parseFields(line)
-		if err != nil || string(f["id"]) != string(rawjson.AppendInt(nil, c.last)) {
+		if err != nil || !c.answers(f) {
 			return nil, gone(errors.New("it answers something else"))
 		}
 		if f["ok"] != nil {
@@ -178,6 +181,13 @@ func (c *Client) exchange(ctx context.Context, text []byte, each func(fields) er
 			return nil, err
 		}
 	}
+}
+
+// answers reports whether a line belongs to the request. One that the owner could
+// not read has no id.
+func (c *Client) answers(f fields) bool {
+	id := string(f["id"])
+	return id == string(rawjson.AppendInt(nil, c.last)) || id == "null" && string(f["ok"]) == "false"
 }
 
 func (c *Client) result(answer fields) (fields, error) {

@@ -67,9 +67,6 @@ func (s *Server) value(ctx context.Context, r request) ([]byte, error) {
 	if (action == valueSet || action == listAppend) && content == nil {
 		return nil, malformed("value is missing")
 	}
-	if err := checkSize(content); err != nil {
-		return nil, err
-	}
 	tree := s.o.Harness.Session().View(store.MainLane)
 	value, list := store.NewValue[json.RawMessage](at.Namespace, at.Key), store.NewList[json.RawMessage](at.Namespace, at.Key)
 	already := false

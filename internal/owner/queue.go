@@ -2,7 +2,6 @@ package owner
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
@@ -59,14 +58,7 @@ func (r request) queued() (q engine.Queued, err error) {
 	if m := r.raw("message"); m != nil {
 		q.Message = message.Message(m)
 	}
-	return q, checkSize(r.raw("message"))
-}
-
-func checkSize(payload json.RawMessage) error {
-	if len(payload) > store.MaxPayload {
-		return &store.TooLarge{Size: int64(len(payload))}
-	}
-	return nil
+	return q, nil
 }
 
 // place says what an entry id names already.
@@ -163,5 +155,5 @@ func (r request) content() (c store.PendingEntry, err error) {
 	default:
 		return c, &engine.InvalidMessage{Reason: "only a message, or a custom entry with its type, can be appended"}
 	}
-	return c, checkSize(c.Payload)
+	return c, nil
 }

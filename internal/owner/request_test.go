@@ -42,6 +42,11 @@ func TestQueuesOfAnIdleLane(t *testing.T) {
 	if !errors.As(err, &invalid) {
 		t.Errorf("a message of broken JSON: %v", err)
 	}
+	_, err = c.NextRun(t.Context(), "", engine.Queued{Message: message.Message("{\"role\":\"user\",\"content\":\"\xff\"}")})
+	var unreadable *RemoteError
+	if !errors.As(err, &unreadable) || unreadable.Code != "invalid_request" {
+		t.Errorf("text that is no text: %v", err)
+	}
 	_, err = c.NextRun(t.Context(), "elsewhere", again)
 	wantRefusal(t, err, &engine.LaneNotFound{Lane: "elsewhere", Known: []string{"main"}})
 
