@@ -35,13 +35,13 @@ func closeDuringStream(w *enginetest.World) {
 // messages, and two fail.
 func hooks(w *enginetest.World) {
 	say := func(text string) message.Message { return message.NewUser(text, nil, w.Clock.Now()) }
-	w.Options.Hooks.BeforeDrive = []func(context.Context, engine.BeforeDrive) error{
-		func(_ context.Context, in engine.BeforeDrive) error {
+	w.Options.Hooks.BeforeDrive = []engine.Hook[engine.BeforeDrive, struct{}]{
+		func(_ context.Context, in engine.BeforeDrive) (struct{}, error) {
 			w.Trace.Add("hook before_drive of a %s on %s", in.Operation, in.Lane)
-			return nil
+			return struct{}{}, nil
 		},
 	}
-	w.Options.Hooks.BeforeRun = []func(context.Context, engine.BeforeRun) ([]message.Message, error){
+	w.Options.Hooks.BeforeRun = []engine.Hook[engine.BeforeRun, []message.Message]{
 		func(_ context.Context, in engine.BeforeRun) ([]message.Message, error) {
 			w.Trace.Add("hook before_run sees %d messages", len(in.Prompt))
 			return []message.Message{say("one"), say("two")}, nil
@@ -68,13 +68,13 @@ func hooks(w *enginetest.World) {
 // beforeDriveFails rejects one pass and leaves no trace of it in the store.
 func beforeDriveFails(w *enginetest.World) {
 	calls := 0
-	w.Options.Hooks.BeforeDrive = []func(context.Context, engine.BeforeDrive) error{
-		func(context.Context, engine.BeforeDrive) error {
+	w.Options.Hooks.BeforeDrive = []engine.Hook[engine.BeforeDrive, struct{}]{
+		func(context.Context, engine.BeforeDrive) (struct{}, error) {
 			calls++
 			if calls == 1 {
-				return errors.New("not today")
+				return struct{}{}, errors.New("not today")
 			}
-			return nil
+			return struct{}{}, nil
 		},
 	}
 	w.Open()
