@@ -22,8 +22,10 @@ var own = map[string][]string{
 	"internal/archtest":     {},
 	"internal/cli":          {anyone},
 	"internal/fsx":          {},
+	"internal/owner":        {"pkg/engine", "pkg/store", "pkg/message", "internal/fsx"},
 	"internal/fsx/fsxtest":  {"internal/fsx"},
 	"internal/rawjson":      {},
+	"internal/resource":     {"internal/yamlpos"},
 	"internal/yamlpos":      {},
 	"pkg/message":           {},
 	"pkg/store":             {"pkg/message", "internal/fsx"},
@@ -32,12 +34,14 @@ var own = map[string][]string{
 	"pkg/store/sqlite":      {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx"},
 	"pkg/v3import":          {"pkg/store", "pkg/message", "internal/fsx"},
-	"pkg/engine":            {"pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/message"},
+	"pkg/engine":            {"pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/message", "pkg/telemetry"},
 	"pkg/engine/op":         {"pkg/store", "pkg/message"},
 	"pkg/engine/effect":     {"pkg/message"},
 	"pkg/engine/enginetest": {"pkg/engine", "pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/store/memory", "pkg/message", "pkg/store/storetest"},
 	"pkg/model":             {"pkg/message", "pkg/engine/effect"},
 	"pkg/model/scripted":    {"pkg/message", "pkg/engine/effect", "pkg/model", "internal/fsx", "internal/yamlpos"},
+	"pkg/tool":              {"pkg/message", "pkg/engine/effect", "internal/fsx"},
+	"pkg/telemetry":         {},
 	"pkg/model/modeltest":   {"pkg/model", "pkg/message", "pkg/engine/effect"},
 }
 
@@ -49,7 +53,9 @@ var testOnly = []string{"pkg/store/storetest", "pkg/engine/enginetest", "pkg/mod
 
 // thirdParty says which packages may import a module's packages.
 var thirdParty = map[string][]string{
+	"github.com/aymanbagabas/go-udiff":  {"pkg/tool"},
 	"github.com/gofrs/flock":            {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
+	"github.com/google/jsonschema-go":   {"pkg/tool"},
 	"github.com/google/renameio/v2":     {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
 	"github.com/google/uuid":            {"pkg/store", "pkg/store/sqlite", "pkg/store/jsonl"},
 	"github.com/olekukonko/tablewriter": {"internal/cli"},
@@ -57,7 +63,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/pflag":            {"internal/cli"},
 	"github.com/spf13/viper":            {"internal/cli"},
 	"github.com/vbauerster/mpb/v8":      {"internal/cli"},
-	"go.yaml.in/yaml/v3":                {"internal/cli", "internal/yamlpos", "pkg/model/scripted"},
+	"go.yaml.in/yaml/v3":                {"internal/cli", "internal/resource", "internal/yamlpos", "pkg/model/scripted"},
 	"golang.org/x/sync":                 {"internal/cli", "pkg/store", "pkg/v3import"},
 	"golang.org/x/sys":                  {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
 	"golang.org/x/term":                 {"internal/cli"},

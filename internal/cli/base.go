@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/tool"
 )
 
 // base is what most commands need: where to print, the configuration, and the
@@ -16,8 +17,12 @@ type base struct {
 	repo   *store.Repo
 	now    func() int64
 	models func() effect.Models
+	tools  func(cwd string) (*tool.Registry, error)
 	// inPlace allows a legacy file to be converted where it lies (D58).
 	inPlace bool
+
+	command string // what this process is doing, of a command that drives
+	sockets string // the folder of owner sockets, of a command that drives
 }
 
 // resolve finds the session that an argument means.
@@ -46,5 +51,5 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, inPlace: f.flags.inPlace}, nil
+	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools, inPlace: f.flags.inPlace}, nil
 }

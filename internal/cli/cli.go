@@ -8,11 +8,15 @@ import (
 	"runtime/debug"
 
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/tool"
 )
 
 // Main runs one command and returns the exit code. args are without the
 // program's name, env is as os.Environ gives it.
 func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == tool.SupervisorArg {
+		return tool.SupervisorMain(args[1:]) // before anything else takes signals or descriptors
+	}
 	return int(run(newFactory(env, newStreams(stdin, stdout, stderr)), args))
 }
 

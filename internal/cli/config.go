@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
@@ -32,6 +33,8 @@ type config struct {
 	leaseTTL      time.Duration
 	leaseWait     time.Duration
 	output        format
+	skills        []string // folders
+	templates     []string // folders
 }
 
 // setting is one configuration key: its default and how its text is read. The
@@ -73,7 +76,7 @@ func settings() []setting {
 
 // laterKeys are the first words of keys that other versions of drover know.
 func laterKeys() []string {
-	return []string{"context_files", "skills", "templates", "providers", "programs", "mcp", "hooks", "delegation", "workspaces"}
+	return []string{"context_files", "providers", "programs", "mcp", "hooks", "delegation", "workspaces"}
 }
 
 func oneOf(set func(*config, string), allowed ...string) func(*config, string) error {
@@ -143,6 +146,7 @@ func envName(key string) string {
 // sources are what a configuration is resolved from.
 type sources struct {
 	file  map[string]located       // by key
+	dir   string                   // of the file, where its relative folders start
 	env   func(name string) string // "" when unset
 	flags map[string]string        // the global flags that were given, by name
 }
@@ -151,12 +155,16 @@ type sources struct {
 type located struct {
 	value string
 	where string // FILE:LINE:COLUMN
+	// node is the value of a key that is read from the document itself (D49).
+	node *yaml.Node
+	name string // the file, of such a key
 }
 
 // resolveConfig gives every key the value that ranks first.
 func resolveConfig(from sources) (*config, error) {
 	v := viper.New()
 	c := &config{}
+	var err error
 	for _, s := range settings() {
 		where := ""
 		v.SetDefault(s.key, s.fallback)
@@ -182,6 +190,12 @@ func resolveConfig(from sources) (*config, error) {
 			}
 			return nil, f
 		}
+	}
+	if c.skills, err = folders(from, "skills"); err != nil {
+		return nil, err
+	}
+	if c.templates, err = folders(from, "templates"); err != nil {
+		return nil, err
 	}
 	return c, c.locateRepo(from.env)
 }

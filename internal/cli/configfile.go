@@ -128,6 +128,8 @@ func flattenConfig(keys map[string]located, name, prefix string, node *yaml.Node
 		}
 		s, known := findSetting(key)
 		switch {
+		case slices.Contains(documentKeys(), key):
+			keys[key] = located{where: where, node: v, name: name}
 		case known && v.Kind == yaml.ScalarNode:
 			if v.Tag == "!!null" {
 				return configf("%s: %s has no value", where, key)
@@ -179,6 +181,7 @@ func unknownKey(where, key string) error {
 	for _, s := range settings() {
 		names = append(names, s.key)
 	}
+	names = append(names, documentKeys()...)
 	return configf("%s: unknown key %s; the nearest valid one is %s", where, escapeLine(key), nearest(key, names))
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/pkg/engine"
-	"github.com/drover-run/drover/pkg/engine/effect"
-	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -192,7 +189,7 @@ func runCreate(ctx context.Context, o *createOptions) error {
 			return err
 		}
 		cfg := configured(seed, setters)
-		if err := checkIdentities(o.models(), cfg); err != nil {
+		if err := o.catalog().check(store.MainLane, cfg); err != nil {
 			return err
 		}
 		options.Config = &cfg
@@ -212,18 +209,4 @@ func runCreate(ctx context.Context, o *createOptions) error {
 		_, err := fmt.Fprintln(w, ref.ID)
 		return err
 	})
-}
-
-// checkIdentities refuses a configuration whose model or tools do not exist.
-func checkIdentities(models effect.Models, cfg store.LaneConfiguration) error {
-	refusal := &engine.MissingIdentities{Lane: store.MainLane, Missing: op.Missing{Tools: append([]string{}, cfg.ActiveToolNames...)}}
-	_, err := models.Resolve(cfg.Model)
-	if unknown, ok := errors.AsType[*effect.UnknownModel](err); ok {
-		refusal.Missing.Model, refusal.Err = cfg.Model.String(), unknown
-		return refusal
-	}
-	if err == nil && len(cfg.ActiveToolNames) > 0 {
-		return refusal
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 // Package cli asks: it is the command line of drover. A command reads its
-// arguments, opens what it needs through one of three openers, calls the engine
-// or the store, and renders the answer; it decides nothing about sessions.
+// arguments, opens what it needs through one of a few openers, calls the engine or
+// the store, or the process that owns the session, and renders the answer; it
+// decides nothing about sessions.
 //
 // Every command is three things: an options struct, a constructor that only
 // knows flags, and a run function that only knows the options. Results go to

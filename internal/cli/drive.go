@@ -9,32 +9,40 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
 )
 
 type driveOptions struct {
 	base
-	session   string
-	lane      string
-	operation string
-	deadline  int64 // Unix ms, 0 for none
-	waitRetry bool
-	passes    int // 0: until settled
-	all       bool
-	jobs      int
+	session      string
+	lane         string
+	operation    string
+	deadline     int64 // Unix ms, 0 for none
+	waitRetry    bool
+	pollDeferred bool
+	passes       int // 0: until settled
+	explain      bool
+	manual       bool
+	stopBefore   stopPoint // kind "" is nowhere
+	all          bool
+	jobs         int
 }
 
 func newDriveCmd(f *factory, runF func(context.Context, *driveOptions) error) *cobra.Command {
 	if runF == nil {
 		runF = func(ctx context.Context, o *driveOptions) error {
-			if o.all {
+			switch {
+			case o.all:
 				return runDriveAll(ctx, o)
+			case o.explain:
+				return runExplain(ctx, o)
 			}
 			return runDrive(ctx, o)
 		}
 	}
 	o := &driveOptions{}
-	var deadline, passes string
+	var deadline, passes, stopBefore string
 	cmd := &cobra.Command{
 		Use:   "drive SESSION",
 		Short: "Drive an open operation on from where it stands",
@@ -42,6 +50,11 @@ func newDriveCmd(f *factory, runF func(context.Context, *driveOptions) error) *c
 until it settles, has to wait, or reaches the deadline. A request that was under
 way when its process died is not repeated silently: its answer is recorded as an
 error with what had arrived, and the retry policy decides.
+
+With --explain nothing is driven: it says what a drive would do next, and which
+effects it would repeat. With --manual every step waits for a line on stdin: peek,
+step, run, abort or quit. With --stop-before the drive ends, as if it had been
+killed, before the named step; "drover help breakpoints" lists them.
 
 With --all drive every lane of the repository that has an open operation and
 whose session nobody owns.` +
@@ -56,7 +69,16 @@ whose session nobody owns.` +
 			if o.passes, err = parsePasses(passes); err != nil {
 				return err
 			}
-			if o.base, err = f.base("drive"); err != nil {
+			if cmd.Flags().Changed("stop-before") {
+				if o.stopBefore, err = parseStopPoint(stopBefore); err != nil {
+					return err
+				}
+			}
+			base := f.drivingBase
+			if o.explain {
+				base = f.base // it opens nothing
+			}
+			if o.base, err = base("drive"); err != nil {
 				return err
 			}
 			if deadline != "" {
@@ -72,7 +94,10 @@ whose session nobody owns.` +
 	flags.StringVar(&o.operation, "operation", "", "drive only the operation with this `ID`")
 	flags.StringVar(&deadline, "deadline", "", "stop at a safe point at `T`, a duration or an instant")
 	flags.BoolVar(&o.waitRetry, "wait-retry", false, "wait here for retries instead of ending with 75")
-	flags.Bool("poll-deferred", false, "poll a deferred answer at once")
+	flags.BoolVar(&o.pollDeferred, "poll-deferred", false, "ask for a deferred answer at once; with --all when it is due")
+	flags.BoolVar(&o.explain, "explain", false, "say what a drive would do, and do nothing")
+	flags.BoolVar(&o.manual, "manual", false, "wait for a command on stdin before every step")
+	flags.StringVar(&stopBefore, "stop-before", "", "end before the first, or N-th, step of a kind, as `KIND[#N]`")
 	flags.StringVar(&passes, "passes", "1", "how many passes: `N` or until-settled")
 	flags.BoolVar(&o.all, "all", false, "drive every open operation of the repository")
 	flags.IntVar(&o.jobs, "jobs", 8, "with --all, at most `N` sessions at a time")
@@ -80,6 +105,15 @@ whose session nobody owns.` +
 }
 
 func (o *driveOptions) target(f *factory, cmd *cobra.Command, args []string) (err error) {
+	var ways []string
+	for _, name := range []string{"all", "explain", "manual", "stop-before"} {
+		if cmd.Flags().Changed(name) {
+			ways = append(ways, "--"+name)
+		}
+	}
+	if len(ways) > 1 {
+		return usagef("%s and %s exclude each other", ways[0], ways[1])
+	}
 	if !o.all {
 		if cmd.Flags().Changed("jobs") {
 			return usagef("--jobs goes with --all only")
@@ -111,17 +145,25 @@ func parsePasses(s string) (int, error) {
 }
 
 func runDrive(ctx context.Context, o *driveOptions) error {
-	s, ref, err := o.openSession(ctx, o.session)
+	s, ref, err := o.openToDrive(ctx, o.session)
 	if err != nil {
 		return err
 	}
+	options, err := o.harnessOptions(s)
+	if err != nil {
+		return firstOf(err, s.Close())
+	}
+	options.Manual = o.stepwise()
 	ctx, cancel := withDeadline(ctx, o.deadline, o.now())
 	defer cancel()
-	return o.withHarness(ctx, s, func(h *engine.Harness) error { return o.run(ctx, h, ref) })
+	return o.engageWith(ctx, ref, options, func(e *engaged) error { return o.run(ctx, e, ref) })
 }
 
-func (o *driveOptions) run(ctx context.Context, h *engine.Harness, ref store.Ref) error {
-	lane, err := h.Lane(o.lane)
+// stepwise drives stop at breakpoints.
+func (o *driveOptions) stepwise() bool { return o.manual || o.stopBefore.kind != "" }
+
+func (o *driveOptions) run(ctx context.Context, e *engaged, ref store.Ref) error {
+	lane, err := e.Lane(o.lane)
 	if err != nil {
 		return err
 	}
@@ -130,8 +172,20 @@ func (o *driveOptions) run(ctx context.Context, h *engine.Harness, ref store.Ref
 		return err
 	}
 	follow := newFollower(o.out, o.lane)
-	defer follow.watch(h)()
-	d, err := o.drivePasses(ctx, lane, id)
+	if !o.manual || o.out.format == formatNDJSON {
+		defer follow.watch(e.Harness)() // text would run into the actions
+	}
+	defer e.server.Driving(o.lane)()
+	var d engine.DriveOutcome
+	if o.stepwise() {
+		var left *effect.Action
+		if d, left, err = o.driveStepwise(ctx, e, lane, id); left != nil && err == nil {
+			follow.endLine()
+			return o.answerLeft(ref, id, d, *left)
+		}
+	} else {
+		d, err = o.drivePasses(ctx, lane, id)
+	}
 	d, err = ended(ctx, ref.ID, o.lane, id, d, err)
 	follow.endLine()
 	if d.Kind == "" && err != nil && !cutShort(err) {
@@ -141,7 +195,7 @@ func (o *driveOptions) run(ctx context.Context, h *engine.Harness, ref store.Ref
 		doc.str("session", ref.ID)
 		doc.str("lane", o.lane)
 		writeDrive(doc, id, d)
-	}, func(w io.Writer) error { return o.settledText(w, d, follow) })
+	}, func(w io.Writer) error { return settledText(w, o.out, d, follow) })
 }
 
 // current is the operation to drive. On an idle lane only the latest one that
@@ -162,30 +216,26 @@ func (o *driveOptions) current(ctx context.Context, lane *engine.Lane) (string, 
 	return "", &engine.NothingToResume{Lane: lane.Name()}
 }
 
-// drivePasses drives one pass after another. A retry wait between two of them
-// is waited for here.
+// drivePasses drives one pass after another. What has to be waited for between
+// two of them is waited for here.
 func (o *driveOptions) drivePasses(ctx context.Context, lane *engine.Lane, id string) (engine.DriveOutcome, error) {
+	options := engine.DriveOptions{OperationID: id, Deadline: o.deadline, WaitForRetry: o.waitRetry, PollDeferred: o.pollDeferred}
 	for pass := 1; ; pass++ {
-		d, err := lane.Drive(ctx, engine.DriveOptions{OperationID: id, Deadline: o.deadline, WaitForRetry: o.waitRetry})
-		last := pass == o.passes || d.Kind != engine.Waiting || d.Reason != engine.WaitRetry
-		if err != nil || last || o.deadline != 0 && *d.NotBefore > o.deadline {
+		d, err := lane.Drive(ctx, options)
+		if err != nil || pass == o.passes || !o.goesOn(d) {
 			return d, err
 		}
-		if err := sleepUntil(ctx, *d.NotBefore, o.now()); err != nil {
+		if err := pause(ctx, time.Duration(*d.NotBefore-o.now())*time.Millisecond); err != nil {
 			return d, err
 		}
 	}
 }
 
-func sleepUntil(ctx context.Context, at, now int64) error {
-	t := time.NewTimer(time.Duration(at-now) * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// goesOn tells whether another pass can do more than this one once its wait is
+// over.
+func (o *driveOptions) goesOn(d engine.DriveOutcome) bool {
+	waits := d.Kind == engine.Waiting && (d.Reason == engine.WaitRetry || d.Reason == engine.WaitDeferred && o.pollDeferred)
+	return waits && d.NotBefore != nil && (o.deadline == 0 || *d.NotBefore <= o.deadline)
 }
 
 // writeDrive writes the DriveOutcome of §5.1; a pass that a signal cut short
@@ -203,16 +253,17 @@ func writeDrive(doc *object, id string, d engine.DriveOutcome) {
 	}
 }
 
-// settledText prints the answer of an operation that had settled before.
-func (o *driveOptions) settledText(w io.Writer, d engine.DriveOutcome, follow *follower) error {
+// settledText prints the answer of an operation that had settled before, and
+// what a compaction or navigation came to.
+func settledText(w io.Writer, p *printer, d engine.DriveOutcome, follow *follower) error {
 	if follow.any || d.Outcome == nil || d.Outcome.FinalMessage == nil {
-		return nil
+		return structuralText(w, d)
 	}
 	text := d.Outcome.FinalMessage.Text()
 	if text == "" {
 		return nil
 	}
-	if o.out.outTTY {
+	if p.outTTY {
 		text = escapeText(text)
 	}
 	_, err := io.WriteString(w, plainText(text)+"\n")

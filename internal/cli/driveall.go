@@ -95,11 +95,11 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Liste
 		fail(err)
 		return
 	}
-	err = o.withHarness(ctx, session, func(h *engine.Harness) error {
+	err = o.engage(ctx, l.Ref, session, func(e *engaged) error {
 		var lanes errgroup.Group
-		for _, lane := range h.Lanes() {
+		for _, lane := range e.Lanes() {
 			lanes.Go(func() error {
-				return guarded(func() error { return o.sweepLane(ctx, s, l.Ref, lane) })
+				return guarded(func() error { return o.sweepLane(ctx, s, l.Ref, e, lane) })
 			})
 		}
 		return lanes.Wait()
@@ -127,16 +127,34 @@ func (o *driveOptions) openOperations(ctx context.Context, l store.Listed) (n in
 	return n, firstOf(err, r.Close())
 }
 
-func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, lane *engine.Lane) error {
+func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, e *engaged, lane *engine.Lane) error {
 	info, err := lane.InspectExecution(ctx)
 	if err != nil || info.Current == nil {
 		return err
 	}
+	defer e.server.Driving(lane.Name())()
 	d := driven{session: ref.ID, lane: lane.Name(), id: info.Current.ID}
-	d.outcome, err = o.drivePasses(ctx, lane, d.id)
+	passes := *o
+	if passes.pollDeferred, err = o.pollDue(ctx, e, lane); err != nil {
+		return err
+	}
+	d.outcome, err = passes.drivePasses(ctx, lane, d.id)
 	d.outcome, d.err = ended(ctx, ref.ID, d.lane, d.id, d.outcome, err)
 	s.add(d)
 	return nil
+}
+
+// pollDue tells whether a deferred answer of the lane may be asked for now.
+func (o *driveOptions) pollDue(ctx context.Context, e *engaged, lane *engine.Lane) (bool, error) {
+	if !o.pollDeferred {
+		return false, nil
+	}
+	x, err := engine.Explain(ctx, e.Session(), lane.Name())
+	if err != nil {
+		return false, err
+	}
+	wait := x.WaitingFor
+	return wait != nil && wait.Reason == engine.WaitDeferred && *wait.NotBefore <= o.now(), nil
 }
 
 func (d *driven) write(o *object) {

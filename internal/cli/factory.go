@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/tool"
 )
 
 // factory is what a command's constructor takes its dependencies from: cheap
@@ -22,6 +24,7 @@ type factory struct {
 	out     func() (*printer, error)
 	repo    func(command string) (*store.Repo, error)
 	models  func() effect.Models
+	tools   func(cwd string) (*tool.Registry, error)
 }
 
 // globals are the flags of every command.
@@ -43,8 +46,9 @@ func newFactory(env []string, io *streams) *factory {
 	f := &factory{env: lookup(env), io: io, now: store.SystemNow, drivers: drivers(), flags: &globals{}}
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
-	f.repo = f.openRepo
+	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }
 	f.models = f.newModels
+	f.tools = f.newTools
 	return f
 }
 
@@ -95,11 +99,12 @@ func (g *globals) collect(cmd *cobra.Command) error {
 }
 
 func (f *factory) loadConfig() (*config, error) {
-	file, err := readConfigFile(configPath(f.flags.config, f.env), f.io.in)
+	path := configPath(f.flags.config, f.env)
+	file, err := readConfigFile(path, f.io.in)
 	if err != nil {
 		return nil, err
 	}
-	return resolveConfig(sources{file: file, env: f.env, flags: f.flags.given})
+	return resolveConfig(sources{file: file, dir: filepath.Dir(path), env: f.env, flags: f.flags.given})
 }
 
 func (f *factory) newPrinter() (*printer, error) {

@@ -44,7 +44,6 @@ func TestExplain(t *testing.T) {
 		{"lane not found", &engine.LaneNotFound{Lane: "x"}, exitNotFound, "lane_not_found"},
 		{"unknown lane", &store.UnknownLane{Lane: "x"}, exitNotFound, "lane_not_found"},
 		{"unknown entry", &store.UnknownTarget{ID: "x"}, exitNotFound, "entry_not_found"},
-		{"unsupported by the engine", &engine.Unsupported{What: "x"}, exitRefused, "unsupported"},
 		{"bad id", &store.InvalidID{ID: "../x"}, exitUsage, "usage"},
 		{"bad lane", &store.InvalidLane{Lane: ""}, exitUsage, "usage"},
 		{"too large", &store.TooLarge{Size: 1 << 30}, exitRefused, "invalid_message"},

@@ -128,10 +128,22 @@ func (f *follower) explain(e engine.Event) {
 	case op.EventRetryScheduled:
 		f.out.note("attempt %d of %d in %s: %s", e.Attempt, e.MaxAttempts,
 			time.Duration(e.DelayMs)*time.Millisecond, escapeLine(e.ErrorText))
-	case op.EventMessageUpdate:
+	case op.EventToolStart:
+		f.endLine()
+		f.out.note("→ %s %s", escapeLine(e.Tool.Name), shorten(escapeLine(string(e.Tool.Args[:min(len(e.Tool.Args), 4*foldWidth)])), foldWidth))
+	case op.EventToolEnd:
+		f.out.note("%s %s", toolMark(e.Tool.IsError), escapeLine(e.Tool.Name))
+	case op.EventMessageUpdate, op.EventToolUpdate:
 	default:
 		f.out.debug("%s", describeEvent(e))
 	}
+}
+
+func toolMark(failed bool) string {
+	if failed {
+		return "✗"
+	}
+	return "←"
 }
 
 func describeEvent(e engine.Event) string {

@@ -22,7 +22,7 @@ func newHelpCmd(f *factory, runF func(context.Context, *helpOptions) error) *cob
 	return &cobra.Command{
 		Use:   "help [COMMAND|TOPIC]",
 		Short: "Explain a command or a topic",
-		Long:  "Explain a command, or the topic exit-codes." + exitHelp(exitOK, exitUsage),
+		Long:  "Explain a command, or one of the topics exit-codes and breakpoints." + exitHelp(exitOK, exitUsage),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return helpTopics(cmd.Root(), args), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -40,7 +40,7 @@ func helpTopics(root *cobra.Command, args []string) []string {
 	if len(args) > 0 {
 		return nil
 	}
-	names := []string{"exit-codes"}
+	names := []string{"exit-codes", "breakpoints"}
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
 			names = append(names, c.Name())
@@ -52,6 +52,9 @@ func helpTopics(root *cobra.Command, args []string) []string {
 func runHelp(_ context.Context, o *helpOptions) error {
 	if len(o.args) == 1 && o.args[0] == "exit-codes" {
 		return helpExitCodes(o.out)
+	}
+	if len(o.args) == 1 && o.args[0] == "breakpoints" {
+		return helpBreakpoints(o.out)
 	}
 	cmd, rest, err := o.root.Find(o.args)
 	if err != nil || len(rest) > 0 {

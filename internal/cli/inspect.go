@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/internal/owner"
 	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -28,7 +31,8 @@ func newInspectCmd(f *factory, runF func(context.Context, *inspectOptions) error
 		Short: "Show where a session stands, without touching it",
 		Long: `Show where a session stands: its metadata, totals, lanes, open operations, and
 who owns it now. Nothing is written and no lease is taken, so it also works
-while another process drives the session.` +
+while another process drives the session; that one is asked for what it knows of
+answers and tools before they are stored.` +
 			exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion),
 		Args:              maxArgs(1),
 		ValidArgsFunction: completeSession(f),
@@ -55,6 +59,7 @@ type inspection struct {
 	stats store.Stats
 	lanes []engine.LaneReport
 	lease *store.Lease
+	live  []owner.LaneStatus // the lanes as their owner knows them, nil when nobody can be asked
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
@@ -101,15 +106,43 @@ func (in *inspection) read(ctx context.Context, o *inspectOptions, r store.Reade
 	if in.stats, err = r.Stats(ctx); err != nil {
 		return err
 	}
-	if !in.ref.Legacy {
-		if in.lease, err = o.repo.Lease(ctx, in.ref); err != nil {
-			return err
-		}
+	if in.lease, err = o.base.lease(ctx, in.ref); err != nil {
+		return err
 	}
 	in.lanes, err = engine.Inspect(ctx, r, engine.InspectOptions{
 		Lane: o.lane, Snapshot: o.snapshot, OwnerLive: ownerLive(in.lease),
 	})
+	if err == nil && ownerLive(in.lease) {
+		in.ask(ctx, o)
+	}
 	return err
+}
+
+// askPatience is how long an owner may take to say what only it knows; what is
+// stored is an answer too.
+const askPatience = time.Second
+
+// ask has the owner report the lanes: it knows answers and tools as they grow.
+func (in *inspection) ask(ctx context.Context, o *inspectOptions) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	c, err := owner.Dial(ctx, *in.lease, owner.DialOptions{SessionID: in.ref.ID, Path: in.ref.Path, Timeout: askPatience})
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	live, err := c.Inspect(ctx, o.lane, o.snapshot)
+	if err != nil {
+		return
+	}
+	in.live = live
+	for i := range in.lanes {
+		for _, l := range live {
+			if c := in.lanes[i].Current; c != nil && l.Lane == in.lanes[i].Lane && l.OperationID == c.ID {
+				c.Status = l.Status
+			}
+		}
+	}
 }
 
 func (in *inspection) write(d *object) {
@@ -120,7 +153,11 @@ func (in *inspection) write(d *object) {
 	})
 	d.optStr("name", in.name)
 	d.stats("stats", in.stats)
-	d.values("lanes", len(in.lanes), func(i int) store.Appender { return in.lanes[i] })
+	if in.live != nil {
+		d.values("lanes", len(in.live), func(i int) store.Appender { return message.Message(in.live[i].Raw) })
+	} else {
+		d.values("lanes", len(in.lanes), func(i int) store.Appender { return in.lanes[i] })
+	}
 	if in.lease == nil {
 		d.null("lease")
 		return
@@ -206,6 +243,9 @@ func (in *inspection) printLane(pr *lines, lane engine.LaneReport, p *printer) {
 	pr.line("  window    %d entries", len(s.Transcript))
 	if s.Streaming != nil {
 		pr.line("  partial   %s", shorten(escapeLine(s.Streaming.Text()), 200))
+	}
+	for _, tool := range s.Running {
+		pr.line("  running   %s %s", escapeLine(tool.ToolName), shorten(escapeLine(string(tool.Args)), foldWidth))
 	}
 	if s.Retry != nil {
 		pr.line("  retry     attempt %d of %d, not before %s", s.Retry.Attempt, s.Retry.MaxAttempts, instant(s.Retry.NextAttemptAt))

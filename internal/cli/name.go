@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/internal/owner"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -34,7 +34,7 @@ func newNameCmd(f *factory, runF func(context.Context, *nameOptions) error) *cob
 				return err
 			}
 			o.session = session
-			if o.name, err = newName(rest, forget); err != nil {
+			if o.name, err = newText("name", rest, forget); err != nil {
 				return err
 			}
 			if o.base, err = f.base("name"); err != nil {
@@ -47,8 +47,8 @@ func newNameCmd(f *factory, runF func(context.Context, *nameOptions) error) *cob
 	return cmd
 }
 
-// newName is the name to set: "" clears, nil leaves it.
-func newName(rest []string, forget bool) (*string, error) {
+// newText is the name or label to set: "" clears, nil leaves it.
+func newText(what string, rest []string, forget bool) (*string, error) {
 	none := ""
 	switch {
 	case forget && len(rest) > 0:
@@ -58,9 +58,9 @@ func newName(rest []string, forget bool) (*string, error) {
 	case len(rest) == 0:
 		return nil, nil
 	case rest[0] == "":
-		return nil, usagef("the name is empty").withHint("take a name away with --clear")
+		return nil, usagef("the %s is empty", what).withHint("take a %s away with --clear", what)
 	}
-	return &rest[0], checkOneLine("the name", rest[0])
+	return &rest[0], checkOneLine("the "+what, rest[0])
 }
 
 func runName(ctx context.Context, o *nameOptions) error {
@@ -73,23 +73,24 @@ func runName(ctx context.Context, o *nameOptions) error {
 			return o.print(ref, name.Value)
 		})
 	}
-	return o.withSession(ctx, o.session, func(ref store.Ref, s *store.Session) error {
-		if err := s.View(store.MainLane).SetName(ctx, *o.name); err != nil {
-			return err
-		}
-		return o.print(ref, *o.name)
+	ref, err := o.target(ctx, o.session)
+	if err != nil {
+		return err
+	}
+	err = o.reach(ctx, ref, func(c *owner.Client) error {
+		return c.SetName(ctx, *o.name)
+	}, func(s *store.Session) error {
+		return firstOf(s.View(store.MainLane).SetName(ctx, *o.name), s.Close())
 	})
+	if err != nil {
+		return err
+	}
+	return o.print(ref, *o.name)
 }
 
 func (o *nameOptions) print(ref store.Ref, name string) error {
 	return o.out.result(nil, func(d *object) {
 		d.str("session", ref.ID)
 		d.optStr("name", name)
-	}, func(w io.Writer) error {
-		if name == "" {
-			return nil
-		}
-		_, err := fmt.Fprintln(w, escapeLine(name))
-		return err
-	})
+	}, func(w io.Writer) error { return printText(w, name) })
 }

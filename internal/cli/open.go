@@ -16,9 +16,10 @@ import (
 // drivers are the encodings that sessions may have, the default first.
 func drivers() []store.Driver { return []store.Driver{sqlite.Driver{}, jsonl.Driver{}} }
 
-// openRepo describes the configured repository; command names the work in the
-// lease, so that who is refused learns what the owner is doing.
-func (f *factory) openRepo(command string) (*store.Repo, error) {
+// repoFor describes the configured repository; command names the work in the
+// lease, so that who is refused learns what the owner is doing. socket names the
+// owner socket of an open session, nil for none.
+func (f *factory) repoFor(command string, socket func(path string, fence int64) string) (*store.Repo, error) {
 	c, err := f.config()
 	if err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (f *factory) openRepo(command string) (*store.Repo, error) {
 		Drivers: f.drivers,
 		Open: store.OpenOptions{
 			Wait: c.leaseWait, LeaseTTL: c.leaseTTL, PowerSafe: c.powerSafe,
-			Now: f.now, Owner: store.OwnerInfo{Command: command},
+			Now: f.now, Owner: store.OwnerInfo{Command: command}, Socket: socket,
 		},
 		Now: f.now,
 	})
@@ -54,9 +55,13 @@ func absoluteModel(ref message.ModelRef) (message.ModelRef, error) { return scri
 // harnessOptions are what every harness of this process is made with.
 func (b *base) harnessOptions(s *store.Session) (engine.Options, error) {
 	c := b.config
+	tools, err := b.tools(s.Header().CWD)
+	if err != nil {
+		return engine.Options{}, err
+	}
 	seed, err := c.seed()
 	return engine.Options{
-		Session: s, Models: b.models(), Seed: seed,
+		Session: s, Models: b.models(), Tools: tools, Seed: seed,
 		SystemPrompt: c.systemPrompt,
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
@@ -73,38 +78,45 @@ func (b *base) withReader(ctx context.Context, arg string, use func(store.Ref, s
 	if err != nil {
 		return err
 	}
+	return b.view(ctx, ref, func(r store.Reader) error { return use(ref, r) })
+}
+
+func (b *base) view(ctx context.Context, ref store.Ref, use func(store.Reader) error) error {
 	r, err := b.repo.View(ctx, ref)
 	if err != nil {
 		return err
 	}
-	return firstOf(use(ref, r), r.Close())
+	return firstOf(use(r), r.Close())
 }
 
-// withSession takes ownership of a session.
-func (b *base) withSession(ctx context.Context, arg string, use func(store.Ref, *store.Session) error) error {
-	s, ref, err := b.openSession(ctx, arg)
-	if err != nil {
-		return err
+// lease tells who owns a session, nil when nobody does.
+func (b *base) lease(ctx context.Context, ref store.Ref) (*store.Lease, error) {
+	if ref.Legacy {
+		return nil, nil
 	}
-	return firstOf(use(ref, s), s.Close())
+	return b.repo.Lease(ctx, ref)
 }
 
-// openSession takes ownership of the session that an argument means. A legacy
-// file is converted first where that is allowed (D58).
-func (b *base) openSession(ctx context.Context, arg string) (*store.Session, store.Ref, error) {
+// target is the session that an argument means to a command that writes. A
+// legacy file is converted first where that is allowed (D58).
+func (b *base) target(ctx context.Context, arg string) (store.Ref, error) {
 	ref, err := b.resolve(ctx, arg)
+	if err != nil || !ref.Legacy || !b.inPlace {
+		return ref, err
+	}
+	open := store.OpenOptions{Wait: b.config.leaseWait, Now: b.now}
+	if err := jsonl.Convert(ctx, ref.Path, open); err != nil {
+		return ref, err
+	}
+	b.out.note("converted %s; the old file is kept as %s.v3.bak", escapeLine(ref.Path), escapeLine(ref.Path))
+	return b.resolve(ctx, ref.Path)
+}
+
+// openSession takes ownership of the session that an argument means.
+func (b *base) openSession(ctx context.Context, arg string) (*store.Session, store.Ref, error) {
+	ref, err := b.target(ctx, arg)
 	if err != nil {
 		return nil, ref, err
-	}
-	if ref.Legacy && b.inPlace {
-		open := store.OpenOptions{Wait: b.config.leaseWait, Now: b.now}
-		if err := jsonl.Convert(ctx, ref.Path, open); err != nil {
-			return nil, ref, err
-		}
-		b.out.note("converted %s; the old file is kept as %s.v3.bak", escapeLine(ref.Path), escapeLine(ref.Path))
-		if ref, err = b.resolve(ctx, ref.Path); err != nil {
-			return nil, ref, err
-		}
 	}
 	s, err := b.repo.Open(ctx, ref)
 	return s, ref, err
@@ -118,9 +130,13 @@ func (b *base) withHarness(ctx context.Context, s *store.Session, use func(*engi
 	if err != nil {
 		return firstOf(err, s.Close())
 	}
-	h, err := engine.New(ctx, options)
+	return withOptions(ctx, options, use)
+}
+
+func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) error {
+	h, err := engine.New(ctx, o)
 	if err != nil {
-		return firstOf(err, s.Close())
+		return firstOf(err, o.Session.Close())
 	}
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -36,6 +36,9 @@ func outcomeFailure(session, lane string, d engine.DriveOutcome) error {
 	case engine.Waiting:
 		f.code, f.tag, f.message = exitLater, "waiting", waitMessage(d)
 		f.hint = fmt.Sprintf("go on with `drover drive %s --wait-retry`", session)
+		if d.Reason == engine.WaitDeferred {
+			f.hint = fmt.Sprintf("ask for the answer with `drover drive %s --poll-deferred`", session)
+		}
 	case engine.Yielded:
 		f.code, f.tag, f.message = exitLater, "yielded", "the deadline came first; the operation stays open"
 		f.hint = fmt.Sprintf("go on with `drover drive %s`", session)
@@ -84,6 +87,8 @@ func waitMessage(d engine.DriveOutcome) string {
 		return fmt.Sprintf("the operation waits: model %s is not registered", d.Missing.Model)
 	case d.Missing != nil:
 		return "the operation waits: tools not registered: " + strings.Join(d.Missing.Tools, ", ")
+	case d.Reason == engine.WaitDeferred && d.NotBefore != nil:
+		return "the provider answers later, not before " + instant(*d.NotBefore)
 	case d.NotBefore != nil:
 		return "the operation waits for its next attempt, not before " + instant(*d.NotBefore)
 	}
@@ -121,6 +126,12 @@ func runOutcome(o *object, d engine.DriveOutcome, leaf *store.LeafID) {
 		}
 		if d.NotBefore != nil {
 			o.int("notBefore", *d.NotBefore)
+		}
+		if d.Deferred != nil {
+			if leaf != nil && *leaf != "" {
+				o.str("finalEntryId", string(*leaf)) // the answer that holds the handle
+			}
+			o.raw("deferred", d.Deferred)
 		}
 		if d.Missing != nil {
 			o.object("missing", func(o *object) {

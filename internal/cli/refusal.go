@@ -39,6 +39,9 @@ func explainRefusal(err error) *failure {
 	if e, ok := errors.AsType[*store.UnknownTarget](err); ok {
 		return &failure{code: exitNotFound, tag: "entry_not_found", details: func(o *object) { o.str("entryId", e.ID) }}
 	}
+	if e, ok := errors.AsType[*store.LaneExists](err); ok {
+		return &failure{code: exitRefused, tag: "lane_exists", details: func(o *object) { o.str("lane", e.Lane) }}
+	}
 	if e, ok := errors.AsType[*store.InvalidID](err); ok {
 		return &failure{code: exitUsage, tag: "usage", details: func(o *object) { o.str("id", e.ID) }}
 	}
@@ -74,7 +77,15 @@ func refusalDetails(t tagged) func(*object) {
 		}
 	case *engine.InvalidMessage:
 		return func(o *object) { o.str("reason", e.Reason) }
+	case *engine.InvalidNavigation:
+		return func(o *object) { o.str("reason", e.Reason) }
 	case *engine.NothingToResume:
+		return func(o *object) { o.str("lane", e.Lane) }
+	case *engine.NothingToCompact:
+		return func(o *object) { o.str("lane", e.Lane) }
+	case *engine.NoActiveRun:
+		return func(o *object) { o.str("lane", e.Lane) }
+	case *engine.NoActiveOperation:
 		return func(o *object) { o.str("lane", e.Lane) }
 	case *engine.LaneNotFound:
 		return func(o *object) {

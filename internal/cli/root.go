@@ -36,6 +36,11 @@ and is driven on from there.`,
 		newCompactFileCmd(f, nil), newCreateCmd(f, nil), newDriveCmd(f, nil), newForkCmd(f, nil), newImportCmd(f, nil), newInspectCmd(f, nil), newListCmd(f, nil),
 		newNameCmd(f, nil), newPromptCmd(f, nil), newShowCmd(f, nil), newVerifyCmd(f, nil),
 		newCompletionCmd(f, nil), newVersionCmd(f, nil),
+
+		newAbortCmd(f, nil), newAppendCmd(f, nil), newCancelQueuedCmd(f, nil), newCompactCmd(f, nil),
+		newLabelCmd(f, nil), newLaneCmd(f), newLogCmd(f, nil), newNavigateCmd(f, nil), newResumeCmd(f, nil),
+		newQueueCmd(f, steerQueue(), nil), newQueueCmd(f, followUpQueue(), nil), newQueueCmd(f, nextRunQueue(), nil),
+		newUsageCmd(f, nil), newValueCmd(f), newWaitCmd(f, nil), newWatchCmd(f, nil),
 	)
 	root.SetHelpCommand(newHelpCmd(f, nil))
 	return root

@@ -15,9 +15,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/tool"
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == tool.SupervisorArg {
+		os.Exit(tool.SupervisorMain(os.Args[2:])) // a tool's command re-executes this binary
+	}
 	testscript.Main(m, map[string]func(){
 		"drover":      func() { os.Exit(Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)) },
 		"drover-kill": killMain,

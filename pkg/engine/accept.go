@@ -34,14 +34,50 @@ type Admission struct {
 }
 
 // Accept creates a run durably and starts nothing (spec §3.6). It refuses with
-// *LaneBusy, *InvalidMessage or *MissingIdentities, and writes nothing then. A
-// caller whose context ends may have been accepted all the same.
+// *LaneBusy, *InvalidMessage or *MissingIdentities, and writes nothing then.
 func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
+	prompt, err := l.normalize(r)
+	if err != nil {
+		return Admission{}, err
+	}
+	return l.accept(ctx, acceptance{
+		id: r.OperationID, kind: op.KindRun, configure: r.Configure,
+		check: func(_ context.Context, _ store.Queries, t op.Turn, cfg store.LaneConfiguration) error {
+			if len(prompt)+len(t.LaneState.PendingNextRun) == 0 {
+				return &InvalidMessage{Reason: "there is nothing to send: the prompt is empty"}
+			}
+			_, err := l.resolve(cfg)
+			return err
+		},
+		plan: func(ctx context.Context, q store.Queries, t op.Turn, id string) (op.Plan, error) {
+			waiting, err := l.captured(ctx, q, t)
+			if err != nil {
+				return op.Plan{}, err
+			}
+			return op.Accept(t, op.RunRequest{OperationID: id, Prompt: prompt, NextRun: waiting, Settings: l.h.runSettings()})
+		},
+	})
+}
+
+// acceptance is what the three operation kinds do differently when they are
+// accepted.
+type acceptance struct {
+	id        string
+	kind      op.Kind
+	configure Configure
+	// check refuses on the lane line, before any setter changes anything; cfg is
+	// the configuration that would hold.
+	check func(ctx context.Context, q store.Queries, t op.Turn, cfg store.LaneConfiguration) error
+	plan  func(ctx context.Context, q store.Queries, t op.Turn, id string) (op.Plan, error)
+}
+
+// accept runs the checks, then the setters, then the acceptance itself (D40). The
+// acceptance looks at the lane again: a race has exactly one winner (spec §3.6).
+func (l *Lane) accept(ctx context.Context, a acceptance) (Admission, error) {
 	if err := l.h.admission(); err != nil {
 		return Admission{}, err
 	}
-	prompt, err := l.normalize(r)
-	if err != nil {
+	if err := checkOperationID(a.id); err != nil {
 		return Admission{}, err
 	}
 	if err := l.h.session.Check(ctx); err != nil {
@@ -54,42 +90,37 @@ func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 	case <-ctx.Done():
 		return Admission{}, context.Cause(ctx)
 	}
-	if err := l.preflight(ctx, r, len(prompt)); err != nil {
+	if err := l.preflight(ctx, a); err != nil {
 		return Admission{}, err
 	}
-	if err := l.Configure(ctx, r.Configure); err != nil {
+	if err := l.Configure(ctx, a.configure); err != nil {
 		return Admission{}, err
 	}
-	id := r.OperationID
-	if id == "" {
-		id = l.h.session.IDs().NewID()
+	if a.id == "" {
+		a.id = l.h.session.IDs().NewID()
 	}
-	startedAt := make(chan int64, 1)
-	err = l.transition(ctx, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+	return decide(ctx, l, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, Admission, error) {
 		if err := l.busy(t); err != nil {
-			return op.Plan{}, err
+			return op.Plan{}, Admission{}, err
 		}
-		waiting, err := l.captured(ctx, q, t)
-		if err != nil {
-			return op.Plan{}, err
-		}
-		startedAt <- t.Now
-		return op.Accept(t, op.RunRequest{OperationID: id, Prompt: prompt, NextRun: waiting, Settings: l.h.opts.settings()})
+		plan, err := a.plan(ctx, q, t, a.id)
+		return plan, Admission{OperationID: a.id, Kind: a.kind, StartedAt: t.Now}, err
 	})
-	if err != nil {
-		return Admission{}, err
+}
+
+func checkOperationID(id string) error {
+	if id == "" {
+		return nil
 	}
-	return Admission{OperationID: id, Kind: op.KindRun, StartedAt: <-startedAt}, nil
+	if _, err := store.IDTime(id); err != nil {
+		return &InvalidMessage{Reason: "operation " + err.Error()}
+	}
+	return nil
 }
 
 // normalize turns the request into messages with their entry ids; it needs no
 // state.
 func (l *Lane) normalize(r Request) ([]op.Placed, error) {
-	if r.OperationID != "" {
-		if _, err := store.IDTime(r.OperationID); err != nil {
-			return nil, &InvalidMessage{Reason: "operation " + err.Error()}
-		}
-	}
 	if at := rawjson.ValidUTF8([]byte(r.Text)); at >= 0 {
 		return nil, &InvalidMessage{Reason: (&message.UTF8Error{Offset: at}).Error()}
 	}
@@ -113,7 +144,7 @@ func (l *Lane) normalize(r Request) ([]op.Placed, error) {
 
 // preflight checks on the lane line all that can refuse the request, before the
 // setters change anything (D40).
-func (l *Lane) preflight(ctx context.Context, r Request, prompts int) error {
+func (l *Lane) preflight(ctx context.Context, a acceptance) error {
 	return l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
 		t, err := l.load(ctx, m)
 		if err != nil {
@@ -122,23 +153,25 @@ func (l *Lane) preflight(ctx context.Context, r Request, prompts int) error {
 		if err := l.busy(t); err != nil {
 			return err
 		}
-		if prompts+len(t.LaneState.PendingNextRun) == 0 {
-			return &InvalidMessage{Reason: "there is nothing to send: the prompt is empty"}
-		}
 		cfg, err := l.Configuration(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = l.resolve(r.Configure.apply(cfg))
-		return err
+		return a.check(ctx, m, t, a.configure.apply(cfg))
 	})
 }
 
+// busy refuses a lane that runs an operation, or that an idle callback holds.
 func (l *Lane) busy(t op.Turn) error {
-	if t.State == nil {
-		return nil
+	if t.State != nil {
+		return &LaneBusy{Lane: l.name, OperationID: t.Operation.OperationID, Kind: t.Operation.Intent.Kind}
 	}
-	return &LaneBusy{Lane: l.name, OperationID: t.Operation.OperationID, Kind: t.Operation.Intent.Kind}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.callback {
+		return &LaneBusy{Lane: l.name}
+	}
+	return nil
 }
 
 // captured dereferences what waits for the lane's next run.
@@ -157,16 +190,21 @@ func (l *Lane) captured(ctx context.Context, q store.Queries, t op.Turn) ([]op.P
 // resolve finds the model and tools of a configuration, or says what is missing
 // (spec §4.4).
 func (l *Lane) resolve(cfg store.LaneConfiguration) (effect.Model, error) {
-	refusal := &MissingIdentities{Lane: l.name, Missing: op.Missing{Tools: append([]string{}, cfg.ActiveToolNames...)}}
+	refusal := &MissingIdentities{Lane: l.name, Missing: op.Missing{Tools: []string{}}}
 	model, err := l.h.opts.Models.Resolve(cfg.Model)
 	var unknown *effect.UnknownModel
 	switch {
 	case errors.As(err, &unknown):
 		refusal.Missing.Model, refusal.Err = cfg.Model.String(), err
-		return nil, refusal
 	case err != nil:
 		return nil, err
-	case len(cfg.ActiveToolNames) > 0:
+	}
+	for _, name := range cfg.ActiveToolNames {
+		if _, ok := l.h.opts.Tools.Lookup(name); !ok {
+			refusal.Missing.Tools = append(refusal.Missing.Tools, name)
+		}
+	}
+	if refusal.Err != nil || len(refusal.Missing.Tools) > 0 {
 		return nil, refusal
 	}
 	return model, nil

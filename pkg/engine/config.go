@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -8,6 +9,53 @@ import (
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
+
+// Configure changes parts of a lane's configuration; what is nil stays.
+type Configure struct {
+	Model           *message.ModelRef
+	ThinkingLevel   *message.ThinkingLevel
+	ActiveToolNames *[]string
+}
+
+func (c Configure) apply(cfg store.LaneConfiguration) store.LaneConfiguration {
+	if c.Model != nil {
+		cfg.Model = *c.Model
+	}
+	if c.ThinkingLevel != nil {
+		cfg.ThinkingLevel = *c.ThinkingLevel
+	}
+	if c.ActiveToolNames != nil {
+		cfg.ActiveToolNames = append([]string{}, *c.ActiveToolNames...)
+	}
+	return cfg
+}
+
+// Configure replaces the lane's configuration; an open operation keeps what its
+// steps captured (spec §2.3, §5.1).
+func (l *Lane) Configure(ctx context.Context, c Configure) error {
+	delivery, err := onLine(ctx, l, func(m *store.Mutator) (*store.Ticket, error) { return l.configure(ctx, m, c) })
+	await(ctx, delivery)
+	return err
+}
+
+func (l *Lane) configure(ctx context.Context, m *store.Mutator, c Configure) (*store.Ticket, error) {
+	current, configured, err := store.Get(ctx, m, store.LaneConfig(l.name))
+	if err != nil {
+		return nil, err
+	}
+	previous := l.h.opts.Seed
+	if configured {
+		previous = current.Value
+	}
+	next := c.apply(previous)
+	if configured && sameConfiguration(previous, next) {
+		return nil, nil
+	}
+	if _, err := m.Commit(store.Tx{store.LaneConfig(l.name).Set(next)}); err != nil {
+		return nil, err
+	}
+	return l.h.events.enqueue(configEvents(l.name, previous, next)), nil
+}
 
 func sameConfiguration(a, b store.LaneConfiguration) bool {
 	return a.Model == b.Model && a.ThinkingLevel == b.ThinkingLevel && slices.Equal(a.ActiveToolNames, b.ActiveToolNames)

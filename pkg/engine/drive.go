@@ -10,6 +10,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // DriveOptions fence and bound one pass (spec §5.1).
@@ -20,6 +21,8 @@ type DriveOptions struct {
 	Deadline int64
 	// WaitForRetry waits in this process through retry waits.
 	WaitForRetry bool
+	// PollDeferred permits at most one poll of a deferred answer.
+	PollDeferred bool
 }
 
 // pass is the process-local ownership of one stretch of an operation: the
@@ -28,8 +31,11 @@ type pass struct {
 	lane        *Lane
 	operationID string
 	options     DriveOptions
+	polled      bool // the permit is used up
+	span        telemetry.Span
 	gate        *effect.Gate
 	done        chan struct{}
+	result      *op.LaneLastResult // of the terminal transaction, once it committed
 	outcome     DriveOutcome
 	err         error
 }
@@ -74,9 +80,7 @@ func (l *Lane) install(ctx context.Context, m *store.Mutator, o DriveOptions) (i
 	if err != nil {
 		return installed{}, err
 	}
-	l.mu.Lock()
-	active := l.active
-	l.mu.Unlock()
+	active := l.activePass()
 	switch {
 	case active != nil && active.operationID == o.OperationID:
 		return installed{pass: active}, nil
@@ -92,10 +96,7 @@ func (l *Lane) install(ctx context.Context, m *store.Mutator, o DriveOptions) (i
 		return installed{}, err
 	}
 	p := &pass{lane: l, operationID: o.OperationID, options: o, gate: effect.NewGate(context.Background()), done: make(chan struct{})}
-	l.mu.Lock()
-	l.active, l.missing = p, nil
-	l.mu.Unlock()
-	l.h.passes.Add(1)
+	l.setActive(p)
 	go p.run()
 	return installed{pass: p}, nil
 }
@@ -125,7 +126,10 @@ func (l *Lane) settledResult(ctx context.Context, q store.Queries, id string) (*
 // event, so that the lane stays locally busy until then.
 func (p *pass) run() {
 	defer p.lane.h.passes.Done()
+	p.span = p.lane.h.opts.Telemetry.Start(telemetry.SpanRun, telemetry.String("pi.operation_id", p.operationID), telemetry.String("pi.lane", p.lane.name))
 	p.outcome, p.err = p.drive(context.Background())
+	p.span.Set(telemetry.String("pi.outcome", string(p.outcome.Kind)))
+	p.span.End(p.err)
 	p.remove()
 	p.gate.Close(errOperationEnded)
 	close(p.done)
@@ -134,20 +138,12 @@ func (p *pass) run() {
 // remove takes the pass off the lane in a job of its own; a sealed line no
 // longer orders anything, so there the record just goes.
 func (p *pass) remove() {
-	drop := func() {
-		p.lane.mu.Lock()
-		defer p.lane.mu.Unlock()
-		if p.lane.active == p {
-			p.lane.active, p.lane.draft = nil, nil
-			p.lane.missing = p.outcome.Missing
-		}
-	}
-	err := p.lane.h.session.Mutate(context.Background(), p.lane.name, func(*store.Mutator) error {
-		drop()
+	drop := func(*store.Mutator) error {
+		p.lane.dropActive(p)
 		return nil
-	})
-	if err != nil {
-		drop()
+	}
+	if err := p.lane.h.session.Mutate(context.Background(), p.lane.name, drop); err != nil {
+		p.lane.dropActive(p)
 	}
 }
 
@@ -156,54 +152,71 @@ func (p *pass) remove() {
 // must have moved.
 func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 	t, err := p.current(ctx)
-	if err != nil {
-		return p.ended(ctx, err)
+	if err == nil && !t.State.Cancel().Cancelled() {
+		if p.mustYield(t) {
+			return p.yielded(), nil
+		}
+		err = p.beforeDrive(t)
 	}
-	if p.mustYield(t) {
-		return DriveOutcome{Kind: Yielded, OperationID: p.operationID}, nil
-	}
-	if !t.State.Cancel().Cancelled() {
-		if err := p.beforeDrive(t); err != nil {
-			return p.ended(ctx, err)
+	for err == nil || p.interrupted(err) {
+		if t, err = p.current(ctx); err != nil {
+			break
 		}
-	}
-	for {
-		stop, err := p.step(ctx, t)
-		if err != nil || stop != nil {
-			return p.finishPass(ctx, stop, err)
-		}
-		next, err := p.current(ctx)
-		if err != nil {
-			return p.ended(ctx, err)
-		}
-		if op.PointOf(next.State) == op.PointOf(t.State) && sameState(t.State, next.State) {
-			return DriveOutcome{}, &Defect{Lane: p.lane.name, Err: fmt.Errorf("no progress at %s", op.PointOf(t.State))}
-		}
-		t = next
-		// A retry wait that is not due yet says more than that time is up (§4.5).
 		if p.mustYield(t) && !waits(t) {
-			return DriveOutcome{Kind: Yielded, OperationID: p.operationID}, nil
+			return p.yielded(), nil
+		}
+		var stop *DriveOutcome
+		if stop, err = p.step(ctx, t); stop != nil && err == nil {
+			return *stop, nil
+		}
+		if err == nil {
+			err = p.progress(ctx, t)
 		}
 	}
-}
-
-func (p *pass) finishPass(ctx context.Context, stop *DriveOutcome, err error) (DriveOutcome, error) {
-	if err != nil {
-		return p.ended(ctx, err)
-	}
-	return *stop, nil
-}
-
-// ended turns the signal that a terminal transaction won into its outcome.
-func (p *pass) ended(ctx context.Context, err error) (DriveOutcome, error) {
 	if !errors.Is(err, errOperationEnded) {
 		return DriveOutcome{}, err
+	}
+	return p.settled(ctx)
+}
+
+// settled answers with the end that this pass committed, whatever the lane does
+// next, or with the one that another finalizer left (spec §3.13, §4.9).
+func (p *pass) settled(ctx context.Context) (DriveOutcome, error) {
+	if result := p.lane.resultOf(p); result != nil {
+		outcome, err := hydrate(ctx, p.lane.h.session, *result)
+		return DriveOutcome{Kind: Settled, OperationID: p.operationID, Outcome: &outcome}, err
 	}
 	settled, err := p.lane.settledResult(ctx, p.lane.h.session, p.operationID)
 	if err != nil {
 		return DriveOutcome{}, err
 	}
 	return *settled, nil
+}
+
+// interrupted waits for the cancellation that stopped ordinary work to be
+// durable, or void; the loop then reads what is so (spec §4.1).
+func (p *pass) interrupted(err error) bool {
+	var abort *effect.AbortRequested
+	if errors.As(err, &abort) {
+		if abort.Settled != nil {
+			<-abort.Settled
+		}
+		return true
+	}
+	return errors.Is(err, errCancelled)
+}
+
+// progress refuses a step that left the state as it was: going round again would
+// never end.
+func (p *pass) progress(ctx context.Context, before op.Turn) error {
+	after, err := p.current(ctx)
+	if err != nil {
+		return err
+	}
+	if sameState(before.State, after.State) {
+		return &Defect{Lane: p.lane.name, Err: fmt.Errorf("no progress at %s", op.PointOf(after.State))}
+	}
+	return nil
 }
 
 // current loads the operation off the line; every transition loads it again on
@@ -222,110 +235,111 @@ func (p *pass) current(ctx context.Context) (op.Turn, error) {
 // mustYield reports whether the caller's time is up where a pass may stop; a
 // cancelled operation is reconciled first (spec §4.5).
 func (p *pass) mustYield(t op.Turn) bool {
-	return p.options.Deadline != 0 && t.Now >= p.options.Deadline && op.PointOf(t.State).Safe() && !t.State.Cancel().Cancelled()
+	return p.options.Deadline != 0 && t.Now >= p.options.Deadline && op.Safe(t.State) && !t.State.Cancel().Cancelled()
 }
 
-// waits reports whether a run waits for a retry that is not due.
+// waits reports whether an operation waits for a retry that is not due: that says
+// more than that time is up (spec §4.5).
 func waits(t op.Turn) bool {
-	run, _ := t.Run()
-	a, _ := run.Phase.(op.Assistant)
-	wait, ok := a.Generation.(op.RetryWait)
-	return ok && t.Now < wait.NotBefore
+	notBefore, ok := op.RetryAt(t.State)
+	return ok && t.Now < notBefore
+}
+
+func (p *pass) yielded() DriveOutcome {
+	return DriveOutcome{Kind: Yielded, OperationID: p.operationID}
 }
 
 // step runs the procedure that continues a state. A non-nil outcome ends the
 // pass.
 func (p *pass) step(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	switch op.Next(t.State) {
+	case op.StepReconcile:
+		return nil, p.reconcile(ctx, t)
 	case op.StepBegin:
 		return nil, p.begin(ctx, t)
-	case op.StepGenerate:
-		return p.startStep(ctx, t)
+	case op.StepCheckpoint:
+		return nil, p.checkpoint(ctx, t)
 	case op.StepRequest:
 		return p.request(ctx, t)
 	case op.StepRecover:
 		return nil, p.recover(ctx, t)
 	case op.StepRetry:
 		return p.retry(ctx, t)
-	case op.StepFinish:
-		return p.finish(ctx)
-	case op.StepReconcile:
-		return nil, &Unsupported{What: "a cancelled operation"}
+	case op.StepTools:
+		return p.tools(ctx, t)
+	case op.StepPoll:
+		return p.poll(ctx, t)
+	case op.StepDecide:
+		return nil, p.decideSummary(ctx, t)
+	case op.StepSummarize:
+		return p.summarize(ctx, t)
+	case op.StepSummaryOrphan:
+		return nil, p.summaryOrphan(ctx)
+	case op.StepSummaryRetry:
+		return p.summaryRetry(ctx, t)
+	case op.StepDrain:
+		return nil, p.failureDrain(ctx)
+	case op.StepNavigate:
+		return nil, p.navigate(ctx)
 	}
-	return nil, &Unsupported{What: "an operation at " + string(op.PointOf(t.State))}
+	panic("unreachable: step of unknown kind")
 }
 
-// hit stands before code whose boundary a manual drive exposes.
+// hit stands before code whose boundary a manual drive exposes; an abort rejects
+// it.
 func (p *pass) hit(kind, description, details string) error {
+	return p.breakpoint(kind, description, details, p.gate.Check)
+}
+
+// hitProtected is a breakpoint of cancellation work, which an abort does not
+// reject.
+func (p *pass) hitProtected(kind, description, details string) error {
+	return p.breakpoint(kind, description, details, nil)
+}
+
+func (p *pass) breakpoint(kind, description, details string, admit func() error) error {
 	a := effect.Action{Kind: kind, Description: description}
 	if details != "" {
 		a.Details = []byte(details)
 	}
-	return p.lane.barrier.Hit(p.gate.Context(), a)
-}
-
-// finish commits the end of the run and answers with it, whatever the lane does
-// next (spec §3.13).
-func (p *pass) finish(ctx context.Context) (*DriveOutcome, error) {
-	if err := p.hit("checkpoint.finish", "End the run", ""); err != nil {
-		return nil, err
-	}
-	end := DriveOutcome{Kind: Settled, OperationID: p.operationID, Outcome: &Outcome{}}
-	err := p.lane.settle(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
-		for _, prefix := range op.Owned(p.operationID) {
-			values, err := q.ScanValues(ctx, prefix)
-			if err != nil {
-				return op.Plan{}, err
-			}
-			for _, v := range values {
-				t.Leftovers = append(t.Leftovers, v.Address)
-			}
-		}
-		plan, err := op.Finish(t)
-		if err != nil {
-			return plan, err
-		}
-		*end.Outcome, err = hydrate(ctx, q, *plan.Result)
-		plan.Events[len(plan.Events)-1].Message = end.Outcome.FinalMessage // of run_end
-		return plan, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &end, nil
+	return p.lane.barrier.Hit(context.Background(), a, admit)
 }
 
 // retry waits for, then leaves, a retry wait (spec §4.5).
 func (p *pass) retry(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	run, _ := t.Run()
 	wait := run.Phase.(op.Assistant).Generation.(op.RetryWait)
-	if t.Now < wait.NotBefore {
-		early := p.options.Deadline != 0 && p.options.Deadline < wait.NotBefore
+	return p.waitRetry(ctx, t, wait.NextAttempt, wait.NotBefore, op.RetryDue)
+}
+
+func (p *pass) waitRetry(ctx context.Context, t op.Turn, attempt, notBefore int64, due func(op.Turn) (op.Plan, error)) (*DriveOutcome, error) {
+	if t.Now < notBefore {
+		early := p.options.Deadline != 0 && p.options.Deadline < notBefore
 		if !p.options.WaitForRetry || early {
-			notBefore := wait.NotBefore
 			return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitRetry, NotBefore: &notBefore}, nil
 		}
-		if err := p.sleep(wait); err != nil {
+		if err := p.sleep(attempt, notBefore); err != nil {
 			return nil, err
 		}
 	}
 	return nil, p.lane.proceed(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
 		// A timer may end a little before a clock that runs beside it.
-		t.Now = max(t.Now, wait.NotBefore)
-		return op.RetryDue(t)
+		t.Now = max(t.Now, notBefore)
+		return due(t)
 	})
 }
 
 // longestTimer is the longest wait that a timer can be set to, in ms.
 const longestTimer = int64(math.MaxInt64 / time.Millisecond)
 
-func (p *pass) sleep(wait op.RetryWait) error {
-	details := fmt.Sprintf(`{"attempt":%d,"notBefore":%d}`, wait.NextAttempt, wait.NotBefore)
+func (p *pass) sleep(attempt, notBefore int64) error {
+	details := fmt.Sprintf(`{"attempt":%d,"notBefore":%d}`, attempt, notBefore)
 	if err := p.hit("retry.sleep", "Wait before the next attempt", details); err != nil {
 		return err
 	}
+	span := p.span.Start(telemetry.SpanSleep, telemetry.Int("pi.attempt", attempt))
 	_, err := effect.Admit(p.gate, func(ctx context.Context) (struct{}, error) {
-		ms := min(wait.NotBefore-p.lane.h.opts.Now(), longestTimer)
+		ms := min(notBefore-p.lane.h.opts.Now(), longestTimer)
 		timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
 		defer timer.Stop()
 		select {
@@ -335,5 +349,6 @@ func (p *pass) sleep(wait op.RetryWait) error {
 			return struct{}{}, context.Cause(ctx)
 		}
 	})
+	span.End(err)
 	return err
 }

@@ -101,13 +101,44 @@ func (e *LaneNotFound) Tag() string { return "LaneNotFound" }
 // Unwrap makes it a store.ErrNotFound.
 func (e *LaneNotFound) Unwrap() error { return store.ErrNotFound }
 
-// Unsupported is durable work that this engine cannot continue yet.
-type Unsupported struct{ What string }
+// NoActiveRun refuses to queue for a run where none is open, or where it is being
+// cancelled (spec §3.11).
+type NoActiveRun struct{ Lane string }
 
-func (e *Unsupported) Error() string { return e.What + " is not supported by this drover" }
+func (e *NoActiveRun) Error() string { return fmt.Sprintf("lane %s has no active run", e.Lane) }
 
-// Tag is the refusal's stable name.
-func (e *Unsupported) Tag() string { return "Unsupported" }
+// Tag is the refusal's stable name (spec §5.1).
+func (e *NoActiveRun) Tag() string { return "NoActiveRun" }
+
+// NoActiveOperation refuses to abort where nothing is open (spec §5.1).
+type NoActiveOperation struct{ Lane string }
+
+func (e *NoActiveOperation) Error() string {
+	return fmt.Sprintf("lane %s has no open operation to abort", e.Lane)
+}
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *NoActiveOperation) Tag() string { return "NoActiveOperation" }
+
+// NothingToCompact refuses a compaction without a non-empty preparation (spec
+// §3.6).
+type NothingToCompact struct{ Lane string }
+
+func (e *NothingToCompact) Error() string {
+	return fmt.Sprintf("lane %s has nothing to compact", e.Lane)
+}
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *NothingToCompact) Tag() string { return "NothingToCompact" }
+
+// InvalidNavigation refuses a navigation that makes no sense: to the leaf itself,
+// a label on the root, a summary from or to the root, nothing to summarize.
+type InvalidNavigation struct{ Reason string }
+
+func (e *InvalidNavigation) Error() string { return "invalid navigation: " + e.Reason }
+
+// Tag is the refusal's stable name (spec §5.1).
+func (e *InvalidNavigation) Tag() string { return "InvalidNavigation" }
 
 // Defect is a broken invariant: a required value that is missing, an impossible
 // state, a procedure that made no progress (spec §3.3, §4.1).

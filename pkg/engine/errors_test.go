@@ -25,7 +25,6 @@ func TestErrors(t *testing.T) {
 		{&engine.InvalidMessage{Reason: "it is empty"}, "InvalidMessage", "invalid message: it is empty"},
 		{&engine.NothingToResume{Lane: "main"}, "NothingToResume", "lane main has no open operation"},
 		{&engine.LaneNotFound{Lane: "x", Known: []string{"a", "main"}}, "LaneNotFound", `lane "x" does not exist; lanes: a, main`},
-		{&engine.Unsupported{What: "a cancelled operation"}, "Unsupported", "a cancelled operation is not supported by this drover"},
 		{&engine.Defect{Lane: "main", Err: errors.New("hole")}, "", "lane main: invariant defect: hole"},
 	} {
 		tag := ""

@@ -21,10 +21,30 @@ type bus struct {
 	listeners []*listener
 }
 
-type listener struct{ listen func(op.Event) }
+type listener struct {
+	listen func(op.Event)
+	// joined is false until the bus reaches the place at which a watcher joins.
+	// Only jobs of the line look at it.
+	joined bool
+}
 
 func (b *bus) on(listen func(op.Event)) func() {
-	l := &listener{listen}
+	return b.add(&listener{listen: listen, joined: true})
+}
+
+// join delivers what is enqueued from now on; events that wait for their
+// delivery already are none of the watcher's.
+func (b *bus) join(listen func(op.Event)) func() {
+	l := &listener{listen: listen}
+	off := b.add(l) // first, so that nothing enqueued after the job is thought to be unheard
+	b.line.Enqueue(func() error {
+		l.joined = true
+		return nil
+	})
+	return off
+}
+
+func (b *bus) add(l *listener) func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listeners = append(b.listeners, l)
@@ -53,7 +73,9 @@ func (b *bus) deliver(events []op.Event) {
 	b.mu.Unlock()
 	for _, e := range events {
 		for _, l := range listeners {
-			l.listen(e)
+			if l.joined {
+				l.listen(e)
+			}
 		}
 	}
 }

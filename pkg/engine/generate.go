@@ -2,9 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -12,19 +12,17 @@ import (
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// startStep opens a generation step (spec §3.7). Whether its model is there is
-// asked by the request, which may wait for it (spec §4.4).
-func (p *pass) startStep(ctx context.Context, _ op.Turn) (*DriveOutcome, error) {
-	stepID := p.lane.h.session.IDs().NewID()
-	return nil, p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+// startStep opens a generation step with what it captures (spec §3.7).
+func (p *pass) startStep(ctx context.Context) error {
+	start := op.StepStart{StepID: p.lane.h.session.IDs().NewID()}
+	start.StreamOptions, start.RetryPolicy = p.lane.h.stepSettings()
+	return p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
 		cfg, err := required(ctx, q, p.lane.name, store.LaneConfig(p.lane.name))
 		if err != nil {
 			return op.Plan{}, err
 		}
-		o := p.lane.h.opts
-		return op.StartStep(t, op.StepStart{
-			StepID: stepID, Configuration: cfg, StreamOptions: o.StreamOptions, RetryPolicy: o.Retry.normalized(),
-		})
+		start.Configuration = cfg
+		return op.StartStep(t, start)
 	})
 }
 
@@ -37,7 +35,11 @@ func (p *pass) request(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err != nil {
 		return p.missing(ctx, err)
 	}
-	req, err := p.prepare(ctx, t, ready, model)
+	options, err := p.beforeRequest(model.Info(), "assistant", ready.NextAttempt, ready.Context.StreamOptions)
+	if err != nil {
+		return nil, err
+	}
+	req, err := p.prepare(ctx, t, ready.Context.Configuration, options, model)
 	if err != nil {
 		return nil, err
 	}
@@ -48,17 +50,26 @@ func (p *pass) request(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err := p.hit("assistant.request", "Request the assistant's answer", details); err != nil {
 		return nil, err
 	}
-	events, err := effect.Admit(p.gate, func(ctx context.Context) (iter.Seq[message.StreamEvent], error) {
+	meta := p.capture(&req)
+	events, err := effect.Admit(p.gate, func(ctx context.Context) (effect.Events, error) {
 		return model.Stream(ctx, req), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.consume(ctx, events, req, model)
+	answer, err := p.consume(ctx, events, req, model, meta)
 	if err != nil {
 		return nil, err
 	}
-	return nil, p.settleAnswer(ctx, req, answer)
+	return nil, p.settleAnswer(ctx, req, model.Info(), answer)
+}
+
+// capture makes the request hand its response metadata to the after_response
+// hooks.
+func (p *pass) capture(req *effect.Request) *message.ResponseMetadata {
+	meta := &message.ResponseMetadata{}
+	req.OnResponse = func(m message.ResponseMetadata) { *meta = m }
+	return meta
 }
 
 // missing ends the pass in a durable wait when identities are not registered,
@@ -68,30 +79,48 @@ func (p *pass) missing(ctx context.Context, err error) (*DriveOutcome, error) {
 	if !errors.As(err, &refusal) {
 		return nil, err
 	}
-	p.lane.h.events.emit(ctx, op.Event{Type: op.EventRunSuspend, Lane: p.lane.name, RunID: p.operationID, Missing: &refusal.Missing})
+	t, err := p.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[op.Kind]op.EventType{
+		op.KindRun: op.EventRunSuspend, op.KindCompaction: op.EventCompactionSuspend, op.KindNavigation: op.EventNavigationSuspend,
+	}
+	p.lane.h.events.emit(ctx, op.Event{Type: kinds[op.KindOf(t.State)], Lane: p.lane.name, RunID: p.operationID, Missing: &refusal.Missing})
 	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitMissing, Missing: &refusal.Missing}, nil
 }
 
 // prepare builds the request; everything that can fail before the intent fails
 // here.
-func (p *pass) prepare(ctx context.Context, t op.Turn, ready op.Ready, model effect.Model) (effect.Request, error) {
+func (p *pass) prepare(ctx context.Context, t op.Turn, cfg store.LaneConfiguration, options message.StreamOptions, model effect.Model) (effect.Request, error) {
 	o := p.lane.h.opts
-	messages, err := project(ctx, p.lane.h.session, t.Leaf, o.Projectors)
+	messages, err := Context(ctx, p.lane.h.session, t.Leaf, o.Projectors)
 	if err != nil {
 		return effect.Request{}, fmt.Errorf("build the context: %w", err)
 	}
+	messages, system, err := p.transformContext(messages, o.SystemPrompt)
+	if err != nil {
+		return effect.Request{}, err
+	}
 	messages = message.ToProvider(messages)
 	info := model.Info()
-	input := message.ContextTokens(messages) + message.EstimateTokens(message.NewUser(o.SystemPrompt, nil, 0))
-	return effect.Request{
+	input := message.ContextTokens(messages) + message.EstimateTokens(message.NewUser(system, nil, 0))
+	req := effect.Request{
 		ResponseEntryID: o.Session.IDs().NewID(),
-		SystemPrompt:    o.SystemPrompt,
+		SystemPrompt:    system,
 		Messages:        messages,
-		Thinking:        message.ClampThinking(ready.Context.Configuration.ThinkingLevel, info.Thinking),
-		Options:         ready.Context.StreamOptions,
-		MaxOutput:       intendedOutput(ready.Context.StreamOptions, info, input),
+		Thinking:        message.ClampThinking(cfg.ThinkingLevel, info.Thinking),
+		Options:         options,
+		MaxOutput:       intendedOutput(options, info, input),
 		Now:             t.Now,
-	}, nil
+		Payload:         p.payloadHook(info),
+	}
+	for _, name := range cfg.ActiveToolNames {
+		if tool, ok := o.Tools.Lookup(name); ok {
+			req.Tools = append(req.Tools, tool.Spec())
+		}
+	}
+	return req, nil
 }
 
 // intendedOutput is the output limit that a request is made with, in tokens
@@ -122,14 +151,74 @@ func (p *pass) intend(ctx context.Context, ready op.Ready, req effect.Request, m
 }
 
 // settleAnswer commits the answer with its usage and the next state.
-func (p *pass) settleAnswer(ctx context.Context, req effect.Request, answer message.Message) error {
-	if err := p.hit("assistant.settlement", "Settle the assistant's answer", ""); err != nil {
+func (p *pass) settleAnswer(ctx context.Context, req effect.Request, info effect.ModelInfo, answer message.Message) error {
+	if err := p.settlementPoint("assistant.settlement", "Settle the assistant's answer"); err != nil {
 		return err
 	}
-	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
-		if run, _ := t.Run(); op.PendingResponse(run) != req.ResponseEntryID {
+	return p.lane.settle(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+		run, _ := t.Run()
+		if op.PendingResponse(run) != req.ResponseEntryID {
 			return op.Plan{}, &Defect{Lane: p.lane.name, Err: fmt.Errorf("response %s is no longer pending", req.ResponseEntryID)}
 		}
-		return op.Settle(t, answer, p.lane.h.opts.Retry.MaxDelayMs)
+		r := p.response(req.ResponseEntryID, info, answer)
+		g := run.Phase.(op.Assistant).Generation.(op.EffectPending)
+		if op.Classify(run.Control, g, r) == op.ClassOverflow && run.Settings.Compaction.Enabled {
+			// The answer itself never enters the context, so the branch as it is
+			// prepares what would follow.
+			prepared, err := p.lane.prepareCompaction(ctx, q, t.Leaf, run.Settings.Compaction.Capped(info.ContextWindow))
+			if err != nil {
+				return op.Plan{}, err
+			}
+			r.Preparation = prepared
+		}
+		return op.Settle(t, r)
 	})
+}
+
+// settlementPoint is the breakpoint before a settlement: an abort sends the answer
+// on to be settled under cancellation instead of losing it (spec §4.6).
+func (p *pass) settlementPoint(kind, description string) error {
+	err := p.hit(kind, description, "")
+	var abort *effect.AbortRequested
+	if errors.As(err, &abort) {
+		p.interrupted(err)
+		return nil
+	}
+	return err
+}
+
+// response completes an answer with what its settlement may need: result ids are
+// followers of the response's (spec §1.2).
+func (p *pass) response(responseID string, info effect.ModelInfo, m message.Message) op.Response {
+	r := op.Response{Message: m, API: info.API, MaxDelayMs: p.lane.h.opts.Retry.MaxDelayMs}
+	at, err := store.IDTime(responseID)
+	if err != nil {
+		at = p.lane.h.opts.Now()
+	}
+	for range m.ToolCalls() {
+		r.ResultIDs = append(r.ResultIDs, p.lane.h.session.IDs().At(at))
+	}
+	return r
+}
+
+// prepareCompaction computes what a compaction of a leaf would summarize; nil when
+// there is nothing to compact.
+func (l *Lane) prepareCompaction(ctx context.Context, q store.Queries, leaf store.LeafID, settings op.CompactionSettings) (*op.Prepared, error) {
+	branch, o, err := contextOf(ctx, q, leaf, l.h.opts.Projectors)
+	if err != nil {
+		return nil, err
+	}
+	p, ok, err := op.PrepareCompaction(branch, settings, o)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return l.prepared(p)
+}
+
+func (l *Lane) prepared(p op.Preparation) (*op.Prepared, error) {
+	raw, err := p.AppendJSON(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &op.Prepared{TaskID: l.h.session.IDs().NewID(), Value: json.RawMessage(raw)}, nil
 }

@@ -18,6 +18,9 @@ type Harness struct {
 	session *store.Session
 	events  bus
 	passes  sync.WaitGroup
+	// closing ends with the harness; cancellation cleanup runs under it.
+	closing context.Context
+	stop    context.CancelCauseFunc
 
 	mu     sync.Mutex
 	lanes  map[string]*Lane
@@ -33,6 +36,7 @@ func New(ctx context.Context, o Options) (*Harness, error) {
 		return nil, err
 	}
 	h := &Harness{opts: o, session: o.Session, lanes: make(map[string]*Lane)}
+	h.closing, h.stop = context.WithCancelCause(context.Background())
 	leaves, err := store.Scan(ctx, o.Session, store.LaneLeaves())
 	if err != nil {
 		return nil, fmt.Errorf("restore lanes: %w", err)
@@ -112,6 +116,7 @@ func (h *Harness) seal(reason error) {
 		lanes = append(lanes, l)
 	}
 	h.mu.Unlock()
+	h.stop(reason)
 	for _, l := range lanes {
 		l.stop(reason)
 	}
@@ -127,4 +132,23 @@ func (h *Harness) admission() error {
 func (h *Harness) fault(err error) {
 	h.seal(err)
 	h.events.enqueue([]op.Event{{Type: op.EventFault, Code: "fault", ErrorText: err.Error()}})
+}
+
+// CreateLane creates a lane at an entry, or before the first one, with the
+// harness's seed as its configuration (spec §5.2). It refuses with
+// *store.LaneExists, *store.InvalidLane or *store.UnknownTarget.
+func (h *Harness) CreateLane(ctx context.Context, name string, at store.LeafID, c Configure) (*Lane, error) {
+	if err := h.admission(); err != nil {
+		return nil, err
+	}
+	if _, err := h.session.CreateLane(ctx, name, string(at), c.apply(h.opts.Seed)); err != nil {
+		return nil, err
+	}
+	l := newLane(h, name)
+	h.mu.Lock()
+	h.lanes[name] = l // a watcher has the lane in its snapshot or as an event
+	delivery := h.events.enqueue([]op.Event{{Type: op.EventLaneCreated, Lane: name, TargetID: at}})
+	h.mu.Unlock()
+	await(ctx, delivery)
+	return l, nil
 }

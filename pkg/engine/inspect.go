@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -48,9 +49,15 @@ type SuspendedOperation struct {
 	Kind        op.Kind
 	StartedAt   int64 // Unix ms
 	Prompt      []message.Message
-	Reason      string // crash, missing_identities
+	Reason      string // crash, missing_identities, deferred
 	Missing     *op.Missing
+	Deferred    json.RawMessage // the handle
+	// Aborting are the drained messages of a cancelled run (spec §4.6).
+	Aborting *Drained
 }
+
+// Drained are the queued messages that a cancellation took out.
+type Drained struct{ Steer, FollowUp []message.Message }
 
 // Owner is what a reader knows of who drives the lane.
 type Owner struct {
@@ -86,22 +93,33 @@ func readExecution(ctx context.Context, q store.Queries, lane string, owner Owne
 func describe(ctx context.Context, q store.Queries, t op.Turn, owner Owner) (*CurrentOperation, error) {
 	o := t.Operation
 	c := &CurrentOperation{ID: o.OperationID, Kind: o.Intent.Kind, StartedAt: o.StartedAt, Status: StatusSuspended, Point: op.PointOf(t.State)}
-	switch {
-	case t.State.Cancel().Cancelled():
+	control := t.State.Cancel()
+	if control.Cancelled() {
 		c.Status = StatusAborting
-		return c, nil
-	case owner.Live:
+	} else if owner.Live {
 		c.Status = StatusRunning
+	}
+	if owner.Live {
 		return c, nil
 	}
 	s := &SuspendedOperation{Lane: t.Lane, OperationID: o.OperationID, Kind: o.Intent.Kind, StartedAt: o.StartedAt}
+	var err error
 	switch {
+	case control.Cancelled():
+		s.Reason = "crash"
+		s.Aborting, err = drainedOf(ctx, q, t.Lane, control)
+	case op.PointOf(t.State) == op.PointDeferredWaiting:
+		s.Reason = "deferred"
+		s.Deferred, err = handleOf(ctx, q, t)
 	case owner.Missing != nil:
 		s.Reason, s.Missing = "missing_identities", owner.Missing
-	case !c.Point.Safe():
+	case !op.Safe(t.State):
 		s.Reason = "crash"
 	default:
 		return c, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	entries, err := q.Entries(ctx, o.Intent.PromptEntryIDs)
 	if err != nil {
@@ -114,6 +132,34 @@ func describe(ctx context.Context, q store.Queries, t op.Turn, owner Owner) (*Cu
 	}
 	c.Suspended = s
 	return c, nil
+}
+
+func drainedOf(ctx context.Context, q store.Queries, lane string, c op.Control) (*Drained, error) {
+	steer, err := pendingMessages(ctx, q, lane, c.DrainedSteer)
+	if err != nil {
+		return nil, err
+	}
+	followUp, err := pendingMessages(ctx, q, lane, c.DrainedFollowUp)
+	return &Drained{steer, followUp}, err
+}
+
+// pendingMessages dereferences queued messages.
+func pendingMessages(ctx context.Context, q store.Queries, lane string, ids []string) ([]message.Message, error) {
+	messages := []message.Message{}
+	for _, id := range ids {
+		content, err := required(ctx, q, lane, store.Pending(id))
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, message.Message(content.Payload))
+	}
+	return messages, nil
+}
+
+func handleOf(ctx context.Context, q store.Queries, t op.Turn) (json.RawMessage, error) {
+	run, _ := t.Run()
+	handle, _, err := deferredSource(ctx, q, t.Lane, run.Phase.(op.DeferredPhase).Deferred)
+	return handle.Raw, err
 }
 
 // InspectExecution reads current ownership and the latest result coherently, on
@@ -185,20 +231,20 @@ func (s SuspendedOperation) append(dst []byte) []byte {
 	dst = append(dst, `,"startedAt":`...)
 	dst = rawjson.AppendInt(dst, s.StartedAt)
 	if s.Prompt != nil {
-		dst = append(dst, `,"prompt":[`...)
-		for i, m := range s.Prompt {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, m...)
-		}
-		dst = append(dst, ']')
+		dst = appendMessageList(append(dst, `,"prompt":`...), s.Prompt)
 	}
 	dst = append(dst, `,"reason":`...)
 	dst = rawjson.AppendQuote(dst, s.Reason)
 	if s.Missing != nil {
 		dst = append(dst, `,"missing":`...)
 		dst = appendMissing(dst, *s.Missing)
+	}
+	if s.Deferred != nil {
+		dst = append(append(dst, `,"deferred":`...), s.Deferred...)
+	}
+	if s.Aborting != nil {
+		dst = appendMessageList(append(dst, `,"aborting":{"steer":`...), s.Aborting.Steer)
+		dst = append(appendMessageList(append(dst, `,"followUp":`...), s.Aborting.FollowUp), '}')
 	}
 	return append(dst, '}')
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
-	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -15,20 +14,24 @@ import (
 type Lane struct {
 	h       *Harness
 	name    string
-	barrier *effect.Barrier
-	accepts chan struct{} // holds one token while a request is being accepted
+	barrier *effect.Barrier // nil unless drives are manual
+	accepts chan struct{}   // holds one token while a request is being accepted
 
-	mu      sync.Mutex
-	active  *pass            // the drive pass of this process
-	pending string           // reserved id of the response that this process requests
-	draft   *message.Reducer // of the live stream
-	missing *op.Missing      // why the last pass waits for identities
+	mu        sync.Mutex
+	active    *pass           // the drive pass of this process
+	pending   map[string]bool // reserved ids whose effect this process runs
+	draft     *draft          // of the latest live stream
+	running   []RunningTool   // live tool calls
+	announced map[string]bool // results whose message lifecycle was emitted
+	missing   *op.Missing     // why the last pass waits for identities
+	idle      []chan struct{} // waiters for an idle lane
+	callback  bool            // an idle callback owns the lane
 }
 
 func newLane(h *Harness, name string) *Lane {
-	l := &Lane{h: h, name: name, accepts: make(chan struct{}, 1)}
+	l := &Lane{h: h, name: name, accepts: make(chan struct{}, 1), announced: make(map[string]bool)}
 	if h.opts.Manual {
-		l.barrier = effect.NewManualBarrier()
+		l.barrier = effect.NewBarrier()
 	}
 	return l
 }
@@ -52,13 +55,73 @@ func (l *Lane) restore(ctx context.Context, q store.Queries) (op.Turn, error) {
 
 // stop closes the lane's gate and barrier (spec §4.7).
 func (l *Lane) stop(reason error) {
-	l.mu.Lock()
-	p := l.active
-	l.mu.Unlock()
+	p := l.activePass()
 	l.barrier.Close(reason)
 	if p != nil {
 		p.gate.Close(reason)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake()
+}
+
+func (l *Lane) activePass() *pass {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active
+}
+
+func (l *Lane) setActive(p *pass) {
+	l.h.passes.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active, l.missing = p, nil
+}
+
+// resultOf is the end that a pass saw committed, nil before.
+func (l *Lane) resultOf(p *pass) *op.LaneLastResult {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p.result
+}
+
+func (l *Lane) dropActive(p *pass) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active != p {
+		return
+	}
+	l.active, l.draft, l.running = nil, nil, nil
+	l.missing = p.outcome.Missing
+	l.wake()
+}
+
+// wake lets everybody who waits for the lane look again; the lock is held.
+func (l *Lane) wake() {
+	for _, ch := range l.idle {
+		close(ch)
+	}
+	l.idle = nil
+}
+
+// owns reports whether an effect is still pending; it runs on the lane line,
+// where the answer cannot change.
+func (l *Lane) owns(reservedID string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pending[reservedID]
+}
+
+// announceOnce reports whether a result's lifecycle is still to be emitted:
+// parallel calls may find the same ready prefix.
+func (l *Lane) announceOnce(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.announced[id] {
+		return false
+	}
+	l.announced[id] = true
+	return true
 }
 
 // Configuration is the lane's current configuration: the seed while main has
@@ -69,51 +132,4 @@ func (l *Lane) Configuration(ctx context.Context) (store.LaneConfiguration, erro
 		return got.Value, err
 	}
 	return l.h.opts.Seed, nil
-}
-
-// Configure changes parts of a lane's configuration; what is nil stays.
-type Configure struct {
-	Model           *message.ModelRef
-	ThinkingLevel   *message.ThinkingLevel
-	ActiveToolNames *[]string
-}
-
-func (c Configure) apply(cfg store.LaneConfiguration) store.LaneConfiguration {
-	if c.Model != nil {
-		cfg.Model = *c.Model
-	}
-	if c.ThinkingLevel != nil {
-		cfg.ThinkingLevel = *c.ThinkingLevel
-	}
-	if c.ActiveToolNames != nil {
-		cfg.ActiveToolNames = append([]string{}, *c.ActiveToolNames...)
-	}
-	return cfg
-}
-
-// Configure replaces the lane's configuration; an open operation keeps what its
-// steps captured (spec §2.3, §5.1).
-func (l *Lane) Configure(ctx context.Context, c Configure) error {
-	delivery, err := onLine(ctx, l, func(m *store.Mutator) (*store.Ticket, error) { return l.configure(ctx, m, c) })
-	await(ctx, delivery)
-	return err
-}
-
-func (l *Lane) configure(ctx context.Context, m *store.Mutator, c Configure) (*store.Ticket, error) {
-	current, configured, err := store.Get(ctx, m, store.LaneConfig(l.name))
-	if err != nil {
-		return nil, err
-	}
-	previous := l.h.opts.Seed
-	if configured {
-		previous = current.Value
-	}
-	next := c.apply(previous)
-	if configured && sameConfiguration(previous, next) {
-		return nil, nil
-	}
-	if _, err := m.Commit(store.Tx{store.LaneConfig(l.name).Set(next)}); err != nil {
-		return nil, err
-	}
-	return l.h.events.enqueue(configEvents(l.name, previous, next)), nil
 }

@@ -1,13 +1,13 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // Options make a harness over one open session (spec §5.2). Session, Models and
@@ -15,6 +15,8 @@ import (
 type Options struct {
 	Session *store.Session
 	Models  effect.Models
+	// Tools are what lanes may activate; nil is none.
+	Tools ToolRegistry
 	// Seed is the configuration of main in a session that has none yet.
 	Seed          store.LaneConfiguration
 	SystemPrompt  string
@@ -27,6 +29,8 @@ type Options struct {
 	Hooks         Hooks
 	// Projectors turn custom entries of a type into context messages (spec §2.5).
 	Projectors map[string]Projector
+	// Telemetry receives spans; nil is nowhere (spec §5.8).
+	Telemetry telemetry.Context
 	// Now is the clock, Unix ms; nil means the system's (D4).
 	Now func() int64
 	// Manual parks every drive at its breakpoints (spec §4.2).
@@ -42,33 +46,15 @@ type RetryPolicy struct {
 	MaxDelayMs int64
 }
 
-// Projector gives the context messages of a custom entry, none to leave it out.
-// It must be deterministic.
-type Projector func(store.Entry) ([]message.Message, error)
-
-// Hooks are awaited interception points (spec §5.6).
-type Hooks struct {
-	// BeforeDrive runs once per installed pass; its error rejects the pass.
-	BeforeDrive []func(context.Context, BeforeDrive) error
-	// BeforeRun runs while a run is starting; the messages it returns are placed
-	// with the transition that consumes it. A handler that fails is skipped.
-	BeforeRun []func(context.Context, BeforeRun) ([]message.Message, error)
+// ToolRegistry finds tools by name.
+type ToolRegistry interface {
+	Lookup(name string) (effect.Tool, bool)
 }
 
-// BeforeDrive is what the before_drive hook sees.
-type BeforeDrive struct {
-	Lane      string
-	RunID     string
-	Operation op.Kind
-}
+// noTools is the registry of a harness without tools.
+type noTools struct{}
 
-// BeforeRun is what the before_run hook sees: the prompt plus what earlier
-// handlers injected.
-type BeforeRun struct {
-	Lane   string
-	RunID  string
-	Prompt []message.Message
-}
+func (noTools) Lookup(string) (effect.Tool, bool) { return nil, false }
 
 func (o *Options) complete() error {
 	if o.Session == nil || o.Models == nil {
@@ -76,6 +62,12 @@ func (o *Options) complete() error {
 	}
 	if o.Now == nil {
 		o.Now = store.SystemNow
+	}
+	if o.Telemetry == nil {
+		o.Telemetry = telemetry.Noop{}
+	}
+	if o.Tools == nil {
+		o.Tools = noTools{}
 	}
 	if o.SteeringMode == "" {
 		o.SteeringMode = op.QueueAll
@@ -119,10 +111,4 @@ func (o *Options) check() error {
 // normalized is the policy as a generation captures it.
 func (r RetryPolicy) normalized() op.RetryPolicy {
 	return op.RetryPolicy{MaxAttempts: r.MaxRetries + 1, BaseDelayMs: r.BaseDelayMs}
-}
-
-func (o *Options) settings() op.Settings {
-	return op.Settings{
-		Compaction: o.Compaction, SteeringMode: o.SteeringMode, FollowUpMode: o.FollowUpMode, ToolExecution: o.ToolExecution,
-	}
 }

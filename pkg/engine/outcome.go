@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -18,6 +19,10 @@ type Outcome struct {
 	FinalEntryID string          // with FinalMessage, or both absent
 	FinalMessage message.Message // the newest settled answer
 	Error        *op.Error       // failed
+	OldLeafID    store.LeafID    // navigations
+	// Entry is the compaction that a completed compaction published, or the
+	// summary of a completed navigation.
+	Entry *store.Entry
 }
 
 // AppendJSON writes the shape of §5.1.
@@ -28,8 +33,22 @@ func (o Outcome) AppendJSON(dst []byte) ([]byte, error) {
 	dst = rawjson.AppendQuote(dst, o.RunID)
 	dst = append(dst, `,"kind":`...)
 	dst = rawjson.AppendQuote(dst, string(o.Kind))
-	dst = append(dst, `,"leafId":`...)
-	dst, _ = o.LeafID.AppendJSON(dst)
+	if o.Operation == op.KindNavigation && o.Kind == op.Completed {
+		dst = append(dst, `,"oldLeafId":`...)
+		dst, _ = o.OldLeafID.AppendJSON(dst)
+		dst = append(dst, `,"newLeafId":`...)
+		dst, _ = o.LeafID.AppendJSON(dst)
+	} else {
+		dst = append(dst, `,"leafId":`...)
+		dst, _ = o.LeafID.AppendJSON(dst)
+	}
+	if o.Entry != nil {
+		key := `,"entry":`
+		if o.Operation == op.KindNavigation {
+			key = `,"summaryEntry":`
+		}
+		dst, _ = o.Entry.AppendJSON(append(dst, key...))
+	}
 	if o.Error != nil {
 		dst = append(dst, `,"error":`...)
 		dst = appendError(dst, o.Error)
@@ -71,8 +90,9 @@ type WaitReason string
 
 // The durable waits.
 const (
-	WaitRetry   WaitReason = "retry"
-	WaitMissing WaitReason = "missing_identities"
+	WaitRetry    WaitReason = "retry"
+	WaitDeferred WaitReason = "deferred"
+	WaitMissing  WaitReason = "missing_identities"
 )
 
 // DriveOutcome is the result of one pass (spec §5.1); the fields beyond Kind and
@@ -82,7 +102,8 @@ type DriveOutcome struct {
 	OperationID string
 	Outcome     *Outcome
 	Reason      WaitReason
-	NotBefore   *int64 // Unix ms, retry
+	NotBefore   *int64          // Unix ms: retry, deferred
+	Deferred    json.RawMessage // deferred: the handle
 	Missing     *op.Missing
 }
 
@@ -102,6 +123,9 @@ func (d DriveOutcome) AppendJSON(dst []byte) ([]byte, error) {
 		if d.NotBefore != nil {
 			dst = append(dst, `,"notBefore":`...)
 			dst = rawjson.AppendInt(dst, *d.NotBefore)
+		}
+		if d.Deferred != nil {
+			dst = append(append(dst, `,"deferred":`...), d.Deferred...)
 		}
 		if d.Missing != nil {
 			dst = append(dst, `,"missing":`...)
@@ -127,16 +151,28 @@ func appendMissing(dst []byte, m op.Missing) []byte {
 // hydrate completes a lane's last result with the messages that it names (spec
 // §3.13).
 func hydrate(ctx context.Context, q store.Queries, r op.LaneLastResult) (Outcome, error) {
-	o := Outcome{Operation: r.Kind, RunID: r.OperationID, Kind: r.Outcome, LeafID: r.LeafID, Error: r.Error}
-	if r.FinalAssistantEntryID == "" {
+	o := Outcome{Operation: r.Kind, RunID: r.OperationID, Kind: r.Outcome, LeafID: r.LeafID, Error: r.Error, OldLeafID: r.OldLeafID}
+	named := r.FinalAssistantEntryID
+	switch {
+	case r.Kind == op.KindNavigation:
+		named = r.SummaryEntryID
+	case r.Kind == op.KindCompaction && r.Outcome == op.Completed:
+		named = string(r.LeafID)
+	}
+	if named == "" {
 		return o, nil
 	}
-	entries, err := q.Entries(ctx, []string{r.FinalAssistantEntryID})
+	entries, err := q.Entries(ctx, []string{named})
 	if err != nil {
 		return o, err
 	}
-	if e, ok := entries[r.FinalAssistantEntryID]; ok {
+	e, ok := entries[named]
+	switch {
+	case !ok:
+	case r.Kind == op.KindRun:
 		o.FinalEntryID, o.FinalMessage = e.ID, e.Message()
+	default:
+		o.Entry = &e
 	}
 	return o, nil
 }

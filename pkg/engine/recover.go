@@ -14,34 +14,24 @@ import (
 func (p *pass) recover(ctx context.Context, t op.Turn) error {
 	run, _ := t.Run()
 	pending := run.Phase.(op.Assistant).Generation.(op.EffectPending)
-	partial, err := reduceFrames(ctx, p.lane.h.session, p.operationID, pending.ResponseEntryID)
-	if err != nil {
-		return err
-	}
-	m, err := op.Interrupted(partial, pending.Context.Configuration.Model, p.api(pending), t.Now)
+	m, err := p.interruptedAnswer(ctx, pending.ResponseEntryID, pending.Context.Configuration.Model, t.Now)
 	if err != nil {
 		return err
 	}
 	if err := p.hit("recovery.settlement", "Settle an interrupted request", fmt.Sprintf(`{"attempt":%d}`, pending.Attempt)); err != nil {
 		return err
 	}
-	for _, e := range []op.Event{
-		{Type: op.EventMessageStart, Message: m},
-		{Type: op.EventMessageEnd, Message: m, EntryID: pending.ResponseEntryID},
-	} {
-		e.Lane, e.RunID, e.Recovery = p.lane.name, p.operationID, true
-		p.lane.h.events.emit(ctx, e)
-	}
+	p.announceRecovered(ctx, m, pending.ResponseEntryID)
 	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
 		return op.SettleOrphan(t, m)
 	})
 }
 
-// api names the wire protocol of the captured model, when it is still known.
-func (p *pass) api(pending op.EffectPending) string {
-	model, err := p.lane.h.opts.Models.Resolve(pending.Context.Configuration.Model)
+// api names the wire protocol of a captured model, when it is still known.
+func (p *pass) api(ref message.ModelRef) string {
+	model, err := p.lane.h.opts.Models.Resolve(ref)
 	if err != nil {
-		return pending.Context.Configuration.Model.Provider
+		return ref.Provider
 	}
 	return model.Info().API
 }

@@ -165,30 +165,3 @@ func TestDefectsAtConsumption(t *testing.T) {
 		})
 	}
 }
-
-// §9.1: an aborted answer under running control is no answer that this engine
-// ever takes, and a work that it does not know is said to be unsupported.
-func TestUnsupportedStates(t *testing.T) {
-	w := enginetest.InMemory(t)
-	w.Open()
-	id := w.Accept("hi")
-	run := state(t, w, id).(op.RunState)
-	for _, s := range []op.State{
-		func() op.State {
-			r := run
-			r.Phase = op.Tools{Batch: op.ToolBatch{Calls: []op.ToolCall{}}}
-			return r
-		}(),
-		op.CompactionState{Control: op.Control{Status: op.Running}, Structural: op.Structural{TaskID: "t"}},
-		op.NavigationState{Control: op.Control{Status: op.Running}},
-	} {
-		commit(t, w, op.StateOf(id).Set(s))
-		before := w.Records()
-		_, err := w.Lane.Drive(t.Context(), engine.DriveOptions{OperationID: id})
-		var unsupported *engine.Unsupported
-		if !errors.As(err, &unsupported) {
-			t.Errorf("at %s: %v", op.PointOf(s), err)
-		}
-		enginetest.Equal(t, "what the refused drive wrote", w.Records(), before)
-	}
-}

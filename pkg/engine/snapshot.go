@@ -52,6 +52,7 @@ type LaneSnapshot struct {
 	Transcript []store.Entry // the context window with its compaction
 	// Streaming is the latest partial answer: live, or reduced from frames.
 	Streaming message.Message
+	Running   []RunningTool
 	Retry     *RetryInfo
 	Faulted   bool
 }
@@ -78,15 +79,26 @@ func Inspect(ctx context.Context, q store.Queries, o InspectOptions) ([]LaneRepo
 	}
 	reports := make([]LaneReport, len(names))
 	for i, name := range names {
-		if err := reports[i].read(ctx, q, name, o); err != nil {
+		if err := reports[i].read(ctx, q, name, work{owner: Owner{Live: o.OwnerLive}}, o.Snapshot); err != nil {
 			return nil, fmt.Errorf("inspect lane %s: %w", name, err)
 		}
 	}
 	return reports, nil
 }
 
-func (r *LaneReport) read(ctx context.Context, q store.Queries, lane string, o InspectOptions) error {
-	info, t, err := readExecution(ctx, q, lane, Owner{Live: o.OwnerLive})
+// work is what is known of a lane's live work beyond what is stored.
+type work struct {
+	owner Owner
+	// here says that this process drives the lane, so that what follows is newer
+	// than anything stored.
+	here       bool
+	responseID string
+	streaming  message.Message
+	running    []RunningTool
+}
+
+func (r *LaneReport) read(ctx context.Context, q store.Queries, lane string, w work, snapshot bool) error {
+	info, t, err := readExecution(ctx, q, lane, w.owner)
 	if err != nil {
 		return err
 	}
@@ -101,8 +113,8 @@ func (r *LaneReport) read(ctx context.Context, q store.Queries, lane string, o I
 	if err := r.readQueues(ctx, q, t); err != nil {
 		return err
 	}
-	if o.Snapshot {
-		r.Snapshot, err = readSnapshot(ctx, q, r, t)
+	if snapshot {
+		r.Snapshot, err = readSnapshot(ctx, q, r, t, w)
 	}
 	return err
 }
@@ -133,26 +145,31 @@ func (r *LaneReport) readQueues(ctx context.Context, q store.Queries, t op.Turn)
 	return nil
 }
 
-func readSnapshot(ctx context.Context, q store.Queries, r *LaneReport, t op.Turn) (*LaneSnapshot, error) {
+func readSnapshot(ctx context.Context, q store.Queries, r *LaneReport, t op.Turn, w work) (*LaneSnapshot, error) {
 	s := &LaneSnapshot{Report: r}
-	if t.Leaf != "" {
-		branch, err := q.ScanBranch(ctx, store.BranchQuery{Start: string(t.Leaf), StopAtType: store.TypeCompaction})
-		if err != nil {
-			return nil, err
-		}
-		slices.Reverse(branch)
-		s.Transcript = branch
+	var err error
+	if s.Transcript, err = contextBranch(ctx, q, t.Leaf); err != nil {
+		return nil, err
 	}
 	run, ok := t.Run()
 	if !ok {
 		return s, nil
 	}
-	if response := op.PendingResponse(run); response != "" {
-		m, err := reduceFrames(ctx, q, t.Operation.OperationID, response)
-		if err != nil {
+	switch response := op.PendingResponse(run); {
+	case response == "":
+	case response == w.responseID:
+		s.Streaming = w.streaming
+	default:
+		if s.Streaming, err = reduceFrames(ctx, q, t.Operation.OperationID, response); err != nil {
 			return nil, err
 		}
-		s.Streaming = m
+	}
+	if tools, ok := run.Phase.(op.Tools); ok && !w.here {
+		if s.Running, err = runningTools(ctx, q, t.Operation.OperationID, tools.Batch); err != nil {
+			return nil, err
+		}
+	} else if ok {
+		s.Running = w.running
 	}
 	if a, ok := run.Phase.(op.Assistant); ok {
 		if wait, ok := a.Generation.(op.RetryWait); ok {
@@ -160,6 +177,49 @@ func readSnapshot(ctx context.Context, q store.Queries, r *LaneReport, t op.Turn
 		}
 	}
 	return s, nil
+}
+
+// runningTools are the calls whose effect may be under way, with their durable
+// checkpoints (spec §5.4).
+func runningTools(ctx context.Context, q store.Queries, operationID string, batch op.ToolBatch) ([]RunningTool, error) {
+	entries, err := q.Entries(ctx, []string{batch.AssistantEntryID})
+	if err != nil {
+		return nil, err
+	}
+	calls := entries[batch.AssistantEntryID].Message().ToolCalls()
+	var running []RunningTool
+	for _, c := range batch.Calls {
+		if c.Status != op.CallEffectPending || c.SourceIndex >= len(calls) {
+			continue
+		}
+		call := calls[c.SourceIndex]
+		r := RunningTool{InvocationID: c.ResultEntryID, ToolCallID: call.ID, ToolName: call.Name}
+		args, _, err := store.Get(ctx, q, op.ToolArgsOf(operationID, batch.TurnID, c.SourceIndex))
+		if err != nil {
+			return nil, err
+		}
+		checkpoint, _, err := store.Get(ctx, q, op.ToolOutput(operationID, c.ResultEntryID))
+		if err != nil {
+			return nil, err
+		}
+		r.Args, r.Partial = args.Value, checkpoint.Value
+		running = append(running, r)
+	}
+	return running, nil
+}
+
+func (r RunningTool) append(dst []byte) []byte {
+	dst = append(dst, `{"toolCallId":`...)
+	dst = rawjson.AppendQuote(dst, r.ToolCallID)
+	dst = append(dst, `,"toolName":`...)
+	dst = rawjson.AppendQuote(dst, r.ToolName)
+	if r.Args != nil {
+		dst = append(append(dst, `,"args":`...), r.Args...)
+	}
+	if r.Partial != nil {
+		dst = append(append(dst, `,"partialResult":`...), r.Partial...)
+	}
+	return append(dst, '}')
 }
 
 // AppendJSON writes the report: LaneExecutionInfo, then config, queues, pending
@@ -239,6 +299,9 @@ func (w PendingWrite) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// AppendJSON writes the LaneSnapshot of §5.4.
+func (s *LaneSnapshot) AppendJSON(dst []byte) ([]byte, error) { return s.append(dst), nil }
+
 func (s *LaneSnapshot) append(dst []byte) []byte {
 	dst = append(dst, `{"lane":`...)
 	dst = rawjson.AppendQuote(dst, s.Report.Lane)
@@ -271,7 +334,14 @@ func (s *LaneSnapshot) appendOperation(dst []byte) []byte {
 	if s.Streaming != nil {
 		dst = append(append(dst, `,"streamingMessage":`...), s.Streaming...)
 	}
-	dst = append(dst, `,"runningTools":[]`...)
+	dst = append(dst, `,"runningTools":[`...)
+	for i, r := range s.Running {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = r.append(dst)
+	}
+	dst = append(dst, ']')
 	if s.Retry != nil {
 		dst = append(dst, `,"retry":{"attempt":`...)
 		dst = rawjson.AppendInt(dst, s.Retry.Attempt)

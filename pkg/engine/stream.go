@@ -3,20 +3,26 @@ package engine
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // consume reads a provider's stream to its end: every event becomes a frame that
 // is appended without waiting, then an observation that is awaited (spec §3.7).
-// It returns the final message once every frame is durable.
-func (p *pass) consume(ctx context.Context, events iter.Seq[message.StreamEvent], req effect.Request, model effect.Model) (message.Message, error) {
-	s := &stream{pass: p, frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID}}
+// It returns the final message once every frame is durable and the
+// after_response hooks have seen it.
+func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Request, model effect.Model, meta *message.ResponseMetadata) (message.Message, error) {
+	span := p.requestSpan(model)
+	defer span.End(nil)
+	s := &stream{
+		pass: p, draft: draft{responseID: req.ResponseEntryID},
+		frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID},
+	}
 	p.lane.setDraft(&s.draft)
 	for ev := range events {
 		if !s.event(ctx, ev) {
@@ -33,19 +39,38 @@ func (p *pass) consume(ctx context.Context, events iter.Seq[message.StreamEvent]
 	if err != nil {
 		return nil, err
 	}
-	if !s.started {
-		p.lane.h.events.emit(ctx, op.Event{Type: op.EventMessageStart, Lane: p.lane.name, RunID: p.operationID, Message: final})
+	if final, err = p.responded(final, *meta); err != nil {
+		return nil, err
 	}
-	p.lane.h.events.emit(ctx, op.Event{Type: op.EventMessageEnd, Lane: p.lane.name, RunID: p.operationID, Message: final, EntryID: req.ResponseEntryID})
+	s.ended(ctx, final)
 	return final, nil
 }
 
-// closed reports a harness that was closed or faulted while the stream ran: what
-// came in after that must not be committed (spec §4.7).
-func (p *pass) closed() error {
-	_, err := effect.Admit(p.gate, func(context.Context) (struct{}, error) { return struct{}{}, nil })
+// requestSpan covers one admitted provider request.
+func (p *pass) requestSpan(model effect.Model) telemetry.Span {
+	ref := model.Info().Ref
+	return p.span.Start(telemetry.SpanRequest, telemetry.String("pi.provider", ref.Provider), telemetry.String("pi.model", ref.ModelID))
+}
+
+// responded runs after_response; an abort that comes first leaves the raw
+// response to be settled under cancellation (spec §4.6).
+func (p *pass) responded(final message.Message, meta message.ResponseMetadata) (message.Message, error) {
+	changed, err := p.afterResponse(final, meta)
 	var abort *effect.AbortRequested
 	if errors.As(err, &abort) {
+		p.interrupted(err)
+		return final, nil
+	}
+	return changed, err
+}
+
+// closed reports a harness that was closed or faulted while an effect ran: what
+// came in after that must not be committed (spec §4.7).
+func (p *pass) closed() error {
+	err := p.gate.Check()
+	var abort *effect.AbortRequested
+	if errors.As(err, &abort) {
+		p.interrupted(err)
 		return nil
 	}
 	return err
@@ -55,7 +80,7 @@ func (p *pass) closed() error {
 type stream struct {
 	pass    *pass
 	frames  frames
-	draft   message.Reducer
+	draft   draft
 	started bool
 	final   message.Message
 	broken  error // how the provider contradicted itself
@@ -69,29 +94,42 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 		return false
 	}
 	l := s.pass.lane
-	l.mu.Lock()
-	s.broken = s.draft.AddEvent(ev)
-	l.mu.Unlock()
-	if s.broken != nil {
-		return false
-	}
-	if frame, ok := message.FrameOf(ev); ok {
-		s.frames.put(frame)
-	}
 	out := op.Event{Type: op.EventMessageUpdate, Lane: l.name, RunID: s.pass.operationID, Stream: &ev, Partial: s.partial}
 	if ev.Type == message.EventStart {
 		s.started = true
 		out = op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: ev.Message}
 	}
-	l.h.events.emit(ctx, out)
-	return true
+	s.broken = l.reveal(ctx, out, func() error {
+		if err := s.draft.growing.AddEvent(ev); err != nil {
+			return err
+		}
+		if frame, ok := message.FrameOf(ev); ok {
+			s.frames.put(frame)
+		}
+		return nil
+	})
+	return s.broken == nil
+}
+
+// ended tells the final message; one that was never streamed starts here, too.
+func (s *stream) ended(ctx context.Context, final message.Message) {
+	l := s.pass.lane
+	became := func() error {
+		s.draft.final = final
+		return nil
+	}
+	e := op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: final}
+	if !s.started {
+		_ = l.reveal(ctx, e, became)
+	}
+	e.Type, e.EntryID = op.EventMessageEnd, s.draft.responseID
+	_ = l.reveal(ctx, e, became)
 }
 
 func (s *stream) partial() message.Message {
 	s.pass.lane.mu.Lock()
 	defer s.pass.lane.mu.Unlock()
-	m, _ := s.draft.Message()
-	return m
+	return s.draft.message()
 }
 
 // settled is the message that the stream ended with, made whole where a provider
@@ -166,18 +204,4 @@ func (f *frames) drain(ctx context.Context) error {
 		return nil
 	}
 	return f.latest.Wait(ctx)
-}
-
-// owns reports whether a response is still pending; it runs on the lane line,
-// where the answer cannot change.
-func (l *Lane) owns(responseID string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.pending == responseID
-}
-
-func (l *Lane) setDraft(r *message.Reducer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.draft = r
 }

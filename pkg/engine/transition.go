@@ -58,19 +58,33 @@ func fence(t op.Turn, operationID string) error {
 // plan, commits it once, and queues its events in commit order (spec §3.4). It
 // returns when the events have been delivered.
 func (l *Lane) transition(ctx context.Context, plan planFunc) error {
-	delivery, err := onLine(ctx, l, func(m *store.Mutator) (*store.Ticket, error) {
+	_, err := decide(ctx, l, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, struct{}, error) {
+		p, err := plan(ctx, q, t)
+		return p, struct{}{}, err
+	})
+	return err
+}
+
+// decide is transition for a plan that also finds something out.
+func decide[T any](ctx context.Context, l *Lane, plan func(context.Context, store.Queries, op.Turn) (op.Plan, T, error)) (T, error) {
+	type found struct {
+		x        T
+		delivery *store.Ticket
+	}
+	f, err := onLine(ctx, l, func(m *store.Mutator) (found, error) {
 		turn, err := l.load(ctx, m)
 		if err != nil {
-			return nil, err
+			return found{}, err
 		}
-		p, err := plan(ctx, m, turn)
+		p, x, err := plan(ctx, m, turn)
 		if err != nil {
-			return nil, l.defect(err)
+			return found{}, l.defect(err)
 		}
-		return l.commit(m, turn, p)
+		delivery, err := l.commit(m, turn, p)
+		return found{x, delivery}, err
 	})
-	await(ctx, delivery)
-	return err
+	await(ctx, f.delivery)
+	return f.x, err
 }
 
 // onLine runs a job on the lane's line and hands over what it found. A caller
@@ -107,6 +121,9 @@ func (l *Lane) commit(m *store.Mutator, t op.Turn, p op.Plan) (*store.Ticket, er
 		id = string(p.Lane.CurrentOperationID)
 	}
 	tx := p.Tx(id, l.name)
+	if len(tx) == 0 {
+		return l.h.events.enqueue(p.Events), nil
+	}
 	res, err := m.Commit(tx)
 	if err != nil {
 		var invalid *store.InvalidWrite
@@ -126,10 +143,14 @@ func (l *Lane) observe(p op.Plan) {
 	defer l.mu.Unlock()
 	switch {
 	case p.Result != nil:
-		l.pending = ""
+		if l.active != nil && l.active.operationID == p.Result.OperationID {
+			l.active.result = p.Result
+		}
+		l.pending = nil
+		clear(l.announced)
+		l.wake()
 	case p.Next != nil:
-		run, _ := p.Next.(op.RunState)
-		l.pending = op.PendingResponse(run)
+		l.pending = op.PendingEffects(p.Next)
 	}
 }
 
@@ -137,7 +158,7 @@ func (l *Lane) observe(p op.Plan) {
 func completed(events []op.Event, tx store.Tx, res store.CommitResult) []op.Event {
 	for i, e := range events {
 		switch e.Type {
-		case op.EventEntryAdded:
+		case op.EventEntryAdded, op.EventCompactionEnd, op.EventNavigationEnd:
 			events[i].Entry = committedEntry(e.EntryID, tx, res)
 		case op.EventUsage:
 			events[i].Usage = committedUsage(e.EntryID, tx, res)

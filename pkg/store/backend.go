@@ -84,6 +84,18 @@ type OpenOptions struct {
 	Now func() int64
 	// Owner describes this owner in the lease.
 	Owner OwnerInfo
+	// Socket names the owner socket once the session file and the fence are known
+	// (D24); it stands in for Owner.Socket. Nil names none.
+	Socket func(path string, fence int64) string
+}
+
+// Describe is what an owner that has got a fence tells about itself.
+func (o OpenOptions) Describe(path string, fence int64) OwnerInfo {
+	info := o.Owner
+	if o.Socket != nil {
+		info.Socket = o.Socket(path, fence)
+	}
+	return info
 }
 
 // OwnerInfo is what an owner tells about itself beyond its process.

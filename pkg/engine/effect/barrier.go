@@ -14,43 +14,35 @@ type Action struct {
 }
 
 // Barrier parks an operation in front of code whose boundary a manual drive
-// exposes. Its zero value lets everything pass (spec §4.2).
+// exposes. A nil barrier lets everything pass (spec §4.2).
 type Barrier struct {
-	manual bool
-
 	mu     sync.Mutex
-	parked *parked
+	queue  []*parked     // in order of arrival
 	arrive chan struct{} // closed and replaced at each arrival
 	closed error
 }
 
 type parked struct {
-	action  Action
-	release chan error
+	action    Action
+	protected bool
+	release   chan error
 }
 
-// NewManualBarrier returns a barrier that parks every hit until it is executed.
-func NewManualBarrier() *Barrier {
-	return &Barrier{manual: true, arrive: make(chan struct{})}
-}
+// NewBarrier returns a barrier that parks every hit until it is executed.
+func NewBarrier() *Barrier { return &Barrier{arrive: make(chan struct{})} }
 
-// Hit returns at once unless the barrier is manual. A parked hit returns nil when
-// it is executed, the error of Interrupt or Close otherwise.
-func (b *Barrier) Hit(ctx context.Context, a Action) error {
-	if b == nil || !b.manual {
+// Hit parks until the action is executed, and then returns nil; Interrupt and
+// Close end it with their error. admit is asked at the moment of parking, so that
+// an interruption can not slip in between; nil makes the hit protected: only
+// Close ends it.
+func (b *Barrier) Hit(ctx context.Context, a Action, admit func() error) error {
+	if b == nil {
 		return nil
 	}
-	b.mu.Lock()
-	if b.closed != nil {
-		err := b.closed
-		b.mu.Unlock()
+	p, err := b.park(a, admit)
+	if err != nil {
 		return err
 	}
-	p := &parked{action: a, release: make(chan error, 1)}
-	b.parked = p
-	close(b.arrive)
-	b.arrive = make(chan struct{})
-	b.mu.Unlock()
 	select {
 	case err := <-p.release:
 		return err
@@ -60,28 +52,53 @@ func (b *Barrier) Hit(ctx context.Context, a Action) error {
 	}
 }
 
-// unpark ends a parked hit; false when another call was first.
-func (b *Barrier) unpark(p *parked, err error) bool {
+func (b *Barrier) park(a Action, admit func() error) (*parked, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.parked != p {
-		return false
+	if b.closed != nil {
+		return nil, b.closed
 	}
-	b.parked = nil
-	p.release <- err
-	return true
+	if admit != nil {
+		if err := admit(); err != nil {
+			return nil, err
+		}
+	}
+	p := &parked{action: a, protected: admit == nil, release: make(chan error, 1)}
+	b.queue = append(b.queue, p)
+	close(b.arrive)
+	b.arrive = make(chan struct{})
+	return p, nil
 }
 
-// Peek returns the parked action, waiting until there is one, ended closes, or
-// the context ends.
+// unpark releases one parked hit, once.
+func (b *Barrier) unpark(p *parked, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.remove(p, err)
+}
+
+func (b *Barrier) remove(p *parked, err error) {
+	for i, q := range b.queue {
+		if q == p {
+			b.queue = append(b.queue[:i:i], b.queue[i+1:]...)
+			p.release <- err
+			return
+		}
+	}
+}
+
+// Peek returns the oldest parked action, waiting until there is one, ended
+// closes, or the context ends.
 func (b *Barrier) Peek(ctx context.Context, ended <-chan struct{}) (Action, bool) {
 	for {
 		b.mu.Lock()
-		p, arrive := b.parked, b.arrive
-		b.mu.Unlock()
-		if p != nil {
-			return p.action, true
+		arrive := b.arrive
+		if len(b.queue) > 0 {
+			a := b.queue[0].action
+			b.mu.Unlock()
+			return a, true
 		}
+		b.mu.Unlock()
 		select {
 		case <-arrive:
 		case <-ended:
@@ -92,39 +109,44 @@ func (b *Barrier) Peek(ctx context.Context, ended <-chan struct{}) (Action, bool
 	}
 }
 
-// Execute releases exactly the parked action; false when none is parked.
+// Execute releases exactly the oldest parked action; false when none is parked.
 func (b *Barrier) Execute() (Action, bool) {
 	b.mu.Lock()
-	p := b.parked
-	b.mu.Unlock()
-	if p == nil || !b.unpark(p, nil) {
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
 		return Action{}, false
 	}
+	p := b.queue[0]
+	b.remove(p, nil)
 	return p.action, true
 }
 
-// Interrupt rejects the parked action, so that the code behind it does not run.
+// Interrupt rejects the parked actions that are not protected, so that the code
+// behind them does not run.
 func (b *Barrier) Interrupt(err error) {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
-	p := b.parked
-	b.mu.Unlock()
-	if p != nil {
-		b.unpark(p, err)
+	defer b.mu.Unlock()
+	for _, p := range append([]*parked(nil), b.queue...) {
+		if !p.protected {
+			b.remove(p, err)
+		}
 	}
 }
 
-// Close rejects the parked action and every later hit with err.
+// Close rejects everything parked and every later hit with err.
 func (b *Barrier) Close(err error) {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.closed == nil {
 		b.closed = err
 	}
-	b.mu.Unlock()
-	b.Interrupt(err)
+	for _, p := range append([]*parked(nil), b.queue...) {
+		b.remove(p, err)
+	}
 }

@@ -17,10 +17,13 @@ var (
 	settlement = effect.Action{Kind: "assistant.settlement", Description: "settle"}
 )
 
+// open admits every hit.
+func open() error { return nil }
+
 // park hits a barrier in a goroutine of its own and waits until it is parked.
 func park(ctx context.Context, b *effect.Barrier, a effect.Action) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- b.Hit(ctx, a) }()
+	go func() { done <- b.Hit(ctx, a, open) }()
 	synctest.Wait()
 	return done
 }
@@ -43,19 +46,18 @@ func wantAction(t *testing.T, got effect.Action, ok bool, want effect.Action) {
 }
 
 func TestBarrierAutomatic(t *testing.T) {
-	for name, b := range map[string]*effect.Barrier{"nil": nil, "zero": {}} {
-		if err := b.Hit(t.Context(), request); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		b.Interrupt(errClosed)
-		b.Close(errClosed)
+	var b *effect.Barrier
+	if err := b.Hit(t.Context(), request, open); err != nil {
+		t.Error(err)
 	}
+	b.Interrupt(errClosed)
+	b.Close(errClosed)
 }
 
 // A parked action is seen, and released by Execute and nothing else (§4.2).
 func TestBarrierExecute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := effect.NewManualBarrier()
+		b := effect.NewBarrier()
 		if a, ok := b.Execute(); ok {
 			t.Errorf("executed %v with nothing parked", a)
 		}
@@ -101,7 +103,7 @@ func TestBarrierPeek(t *testing.T) {
 	}
 	t.Run("waits for the next arrival", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := effect.NewManualBarrier()
+			b := effect.NewBarrier()
 			out := peek(t.Context(), b, nil)
 			done := park(t.Context(), b, request)
 			got := <-out
@@ -113,7 +115,7 @@ func TestBarrierPeek(t *testing.T) {
 	t.Run("ends with the pass", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			over := make(chan struct{})
-			out := peek(t.Context(), effect.NewManualBarrier(), over)
+			out := peek(t.Context(), effect.NewBarrier(), over)
 			close(over)
 			if got := <-out; got.ok {
 				t.Errorf("saw %v", got.action)
@@ -123,7 +125,7 @@ func TestBarrierPeek(t *testing.T) {
 	t.Run("ends with its context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			out := peek(ctx, effect.NewManualBarrier(), nil)
+			out := peek(ctx, effect.NewBarrier(), nil)
 			cancel()
 			if got := <-out; got.ok {
 				t.Errorf("saw %v", got.action)
@@ -135,7 +137,7 @@ func TestBarrierPeek(t *testing.T) {
 // Interrupt rejects the parked hit; a later one parks again.
 func TestBarrierInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := effect.NewManualBarrier()
+		b := effect.NewBarrier()
 		abort := &effect.AbortRequested{}
 		b.Interrupt(abort) // nothing is parked
 		done := park(t.Context(), b, request)
@@ -154,14 +156,14 @@ func TestBarrierInterrupt(t *testing.T) {
 
 func TestBarrierClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := effect.NewManualBarrier()
+		b := effect.NewBarrier()
 		done := park(t.Context(), b, request)
 		b.Close(errClosed)
 		b.Close(errors.New("later"))
 		if err, over := ended(done); !over || !errors.Is(err, errClosed) {
 			t.Errorf("parked: %v, %t", err, over)
 		}
-		if err := b.Hit(t.Context(), settlement); !errors.Is(err, errClosed) {
+		if err := b.Hit(t.Context(), settlement, open); !errors.Is(err, errClosed) {
 			t.Errorf("later: %v", err)
 		}
 		if a, ok := b.Execute(); ok {
@@ -172,7 +174,7 @@ func TestBarrierClose(t *testing.T) {
 
 func TestBarrierContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := effect.NewManualBarrier()
+		b := effect.NewBarrier()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := park(ctx, b, request)
 		cancel(errClosed)
@@ -189,9 +191,9 @@ func TestBarrierContext(t *testing.T) {
 // and says so to exactly one of them.
 func TestBarrierRace(t *testing.T) {
 	for range 300 {
-		b := effect.NewManualBarrier()
+		b := effect.NewBarrier()
 		done := make(chan error)
-		go func() { done <- b.Hit(t.Context(), request) }()
+		go func() { done <- b.Hit(t.Context(), request, open) }()
 		if _, ok := b.Peek(t.Context(), nil); !ok {
 			t.Fatal("nothing is parked")
 		}

@@ -35,14 +35,15 @@ func (g *Gate) Context() context.Context { return g.ctx }
 // follows it with nothing between. An abort before it invokes nothing; a later
 // one reaches start through its context.
 func Admit[T any](g *Gate, start func(context.Context) (T, error)) (T, error) {
-	if err := g.check(); err != nil {
+	if err := g.Check(); err != nil {
 		var zero T
 		return zero, err
 	}
 	return start(g.ctx)
 }
 
-func (g *Gate) check() error {
+// Check reports why nothing may start: an abort that came first, or a close.
+func (g *Gate) Check() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed != nil {

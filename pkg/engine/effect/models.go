@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
@@ -17,6 +18,9 @@ type Models interface {
 	Resolve(ref message.ModelRef) (Model, error)
 }
 
+// Events is one response as it arrives.
+type Events = iter.Seq[message.StreamEvent]
+
 // Model is one model that answers requests.
 type Model interface {
 	Info() ModelInfo
@@ -24,7 +28,7 @@ type Model interface {
 	// The sequence is consumed once, on the caller's goroutine; it ends after
 	// exactly one done or error event. A cancelled context ends it soon, with an
 	// error event whose reason is aborted.
-	Stream(ctx context.Context, req Request) iter.Seq[message.StreamEvent]
+	Stream(ctx context.Context, req Request) Events
 }
 
 // ModelInfo is what the engine needs to know of a model. Token counts are
@@ -50,6 +54,11 @@ type Request struct {
 	// MaxOutput is the intended output limit in tokens (D36).
 	MaxOutput int64
 	Now       int64 // Unix ms, the answer's timestamp
+	// Payload lets hooks see and replace the provider's own request body; nil
+	// leaves it alone.
+	Payload func(ctx context.Context, body json.RawMessage) (json.RawMessage, error)
+	// OnResponse takes the status and headers of the response before its body.
+	OnResponse func(message.ResponseMetadata)
 }
 
 // UnknownModel is a reference that names no usable model.

@@ -23,14 +23,44 @@ func LastResult(lane string) store.Value[LaneLastResult] {
 	return store.NewValue[LaneLastResult]("pi.lane.lastResult", lane)
 }
 
+// ToolArgsOf are the effective arguments of one call, written at its clearance.
+func ToolArgsOf(operationID, stepID string, sourceIndex int) store.Value[json.RawMessage] {
+	return store.NewValue[json.RawMessage]("pi.op.tool_args", fmt.Sprintf("%s:%s:%d", operationID, stepID, sourceIndex))
+}
+
 // ToolArgs scans the effective arguments that an operation wrote.
 func ToolArgs(operationID string) store.Prefix[json.RawMessage] {
 	return store.NewPrefix[json.RawMessage]("pi.op.tool_args", operationID+":")
 }
 
+// StepToolArgs scans the effective arguments of one batch.
+func StepToolArgs(operationID, stepID string) store.Prefix[json.RawMessage] {
+	return store.NewPrefix[json.RawMessage]("pi.op.tool_args", operationID+":"+stepID+":")
+}
+
+// ToolMemo is one durable memo of an invocation.
+func ToolMemo(operationID, invocationID, name string) store.Value[json.RawMessage] {
+	return store.NewValue[json.RawMessage]("pi.op.tool_memo", operationID+":"+invocationID+":"+name)
+}
+
 // ToolMemos scans the invocation memos of an operation.
 func ToolMemos(operationID string) store.Prefix[json.RawMessage] {
 	return store.NewPrefix[json.RawMessage]("pi.op.tool_memo", operationID+":")
+}
+
+// InvocationMemos scans the memos of one invocation.
+func InvocationMemos(operationID, invocationID string) store.Prefix[json.RawMessage] {
+	return store.NewPrefix[json.RawMessage]("pi.op.tool_memo", operationID+":"+invocationID+":")
+}
+
+// PreparationOf is the structural preparation of one task, written once.
+func PreparationOf(operationID, taskID string) store.Value[json.RawMessage] {
+	return store.NewValue[json.RawMessage]("pi.op.preparation", operationID+":"+taskID)
+}
+
+// ToolOutput is the latest progress checkpoint of one invocation.
+func ToolOutput(operationID, invocationID string) store.Value[json.RawMessage] {
+	return store.NewValue[json.RawMessage]("pi.pending.tool_output", operationID+":"+invocationID)
 }
 
 // Preparations scans the structural preparations of an operation.

@@ -1,6 +1,7 @@
 package op_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -68,24 +69,49 @@ func TestClassify(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := op.Classify(tt.control, pending(tt.attempt), tt.m, hour); got != tt.want {
+			if got := op.Classify(tt.control, pending(tt.attempt), response(tt.m)); got != tt.want {
 				t.Errorf("class %d, want %d", got, tt.want)
 			}
 		})
 	}
 }
 
-// What this engine does not run yet is refused in band.
-func TestClassifyUnsupported(t *testing.T) {
-	for name, m := range map[string]message.Message{
-		"a deferred answer":             answer(message.StopDeferred, ""),
-		"tool calls":                    calling(t, message.StopToolUse),
-		"tool calls in a stop":          calling(t, message.StopStop),
-		"tool calls in a genuine limit": withUsage(t, calling(t, message.StopLength), 50_000, 4_000),
+// response is an answer with what its settlement needs.
+func response(m message.Message) op.Response {
+	r := op.Response{Message: m, API: "echo", MaxDelayMs: hour}
+	for i := range m.ToolCalls() {
+		r.ResultIDs = append(r.ResultIDs, fmt.Sprintf("t%d", i+1))
+	}
+	return r
+}
+
+// deferring is a deferred answer whose handle names a provider and an id.
+func deferring(t *testing.T, provider, id string) message.Message {
+	t.Helper()
+	handle := fmt.Sprintf(`{"provider":%q,"modelId":"one","api":"echo","id":%q}`, provider, id)
+	return set(t, answer(message.StopDeferred, ""), "deferred", handle)
+}
+
+// Deferred answers need a handle that their model can be asked about; tool calls
+// are tools whatever the answer ended with, unless it is an error.
+func TestClassifyCallsAndHandles(t *testing.T) {
+	for name, tt := range map[string]struct {
+		m    message.Message
+		want op.Class
+	}{
+		"a deferred answer":             {deferring(t, "acme", "job-1"), op.ClassDeferred},
+		"a handle without an id":        {deferring(t, "acme", ""), op.ClassBadHandle},
+		"another provider's handle":     {deferring(t, "other", "job-1"), op.ClassBadHandle},
+		"no handle":                     {answer(message.StopDeferred, ""), op.ClassBadHandle},
+		"tool calls":                    {calling(t, message.StopToolUse), op.ClassTools},
+		"tool calls in a stop":          {calling(t, message.StopStop), op.ClassTools},
+		"tool calls in a genuine limit": {withUsage(t, calling(t, message.StopLength), 50_000, 4_000), op.ClassTools},
+		"toolUse without a call":        {answer(message.StopToolUse, "x"), op.ClassStop},
+		"tool calls in an error":        {set(t, calling(t, message.StopError), "errorMessage", `"invalid api key"`), op.ClassFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := op.Classify(running, pending(1), m, hour); got != op.ClassUnsupported {
-				t.Errorf("class %d, want %d", got, op.ClassUnsupported)
+			if got := op.Classify(running, pending(1), response(tt.m)); got != tt.want {
+				t.Errorf("class %d, want %d", got, tt.want)
 			}
 		})
 	}

@@ -94,29 +94,53 @@ func everyPhase() map[op.Point]op.Phase {
 	polling := deferred
 	polling.Status, polling.ResponseEntryID, polling.UsageID, polling.Poll = op.DeferredEffectPending, "r2", "u2", 1
 	return map[op.Point]op.Phase{
-		op.PointStarting:        op.Starting{},
-		op.PointNeedAssistant:   needAssistant(),
-		op.PointMayFinish:       mayFinish(true),
-		op.PointReady:           generating(op.Ready{Context: step, NextAttempt: 1}),
-		op.PointEffectPending:   generating(pending(1)),
-		op.PointRetryWait:       generating(op.RetryWait{Context: step, NextAttempt: 2, NotBefore: now + 100, ErrorMessage: "overloaded"}),
-		op.PointTools:           op.Tools{Batch: op.ToolBatch{AssistantEntryID: "r1", Configuration: config, TurnID: "s1", Calls: []op.ToolCall{}}},
-		op.PointRunCompaction:   op.InRunCompaction{Reason: op.ReasonThreshold, Structural: op.Structural{TaskID: "t1"}, ResumeAfter: needAssistant()},
+		op.PointStarting:      op.Starting{},
+		op.PointNeedAssistant: needAssistant(),
+		op.PointMayFinish:     mayFinish(true),
+		op.PointReady:         generating(op.Ready{Context: step, NextAttempt: 1}),
+		op.PointEffectPending: generating(pending(1)),
+		op.PointRetryWait:     generating(op.RetryWait{Context: step, NextAttempt: 2, NotBefore: now + 100, ErrorMessage: "overloaded"}),
+		op.PointTools:         op.Tools{Batch: op.ToolBatch{AssistantEntryID: "r1", Configuration: config, TurnID: "s1", Calls: []op.ToolCall{}}},
+		op.PointToolsPending: op.Tools{Batch: op.ToolBatch{
+			AssistantEntryID: "r1", Configuration: config, TurnID: "s1",
+			Calls: []op.ToolCall{{Status: op.CallEffectPending, ResultEntryID: "t1", Replay: op.ReplayNever}},
+		}},
 		op.PointDeferredWaiting: op.DeferredPhase{Deferred: deferred},
 		op.PointDeferredPending: op.DeferredPhase{Deferred: polling},
 		op.PointFailureDrain:    drain(),
 	}
 }
 
-// everyState adds the states of the other operation kinds.
+// summary is the context of the summary generation t1, at most three attempts.
+var summary = op.SummaryContext{
+	TaskID: "t1", ResultEntryID: "r1", Kind: op.SummaryCompaction, Configuration: config,
+	RetryPolicy: op.RetryPolicy{MaxAttempts: 3, BaseDelayMs: 100}, Reason: op.ReasonManual,
+}
+
+// everySummary holds one summary generation per restart point of a summary.
+func everySummary() map[string]op.SummaryGeneration {
+	return map[string]op.SummaryGeneration{
+		"deciding":       nil,
+		"ready":          op.SummaryReady{Context: summary, NextAttempt: 1},
+		"effect_pending": op.SummaryEffectPending{Context: summary, Attempt: 1, UsageIDs: []string{}},
+		"retry_wait":     op.SummaryRetryWait{Context: summary, NextAttempt: 2, NotBefore: now + 100, ErrorMessage: "overloaded"},
+	}
+}
+
+// everyState adds the states of the other operation kinds, and every summary
+// wherever it may stand.
 func everyState() map[op.Point]op.State {
 	states := map[op.Point]op.State{
-		op.PointCompaction:        op.CompactionState{Control: running, Structural: op.Structural{TaskID: "t1"}},
-		op.PointNavigation:        op.NavigationState{Control: running, TargetID: "e1"},
-		op.PointNavigationSummary: op.NavigationState{Control: running, TargetID: "e1", Structural: &op.Structural{TaskID: "t1"}},
+		op.PointNavigation: op.NavigationState{Control: running, TargetID: "e1"},
 	}
 	for p, phase := range everyPhase() {
 		states[p] = run(phase).State
+	}
+	for name, g := range everySummary() {
+		s := op.Structural{TaskID: "t1", Generation: g}
+		states[op.Point("compaction."+name)] = op.CompactionState{Control: running, Structural: s}
+		states[op.Point("navigation.summary."+name)] = op.NavigationState{Control: running, TargetID: "e1", Structural: &s}
+		states[op.Point("run.compaction."+name)] = run(op.InRunCompaction{Reason: op.ReasonThreshold, Structural: s, ResumeAfter: needAssistant()}).State
 	}
 	return states
 }

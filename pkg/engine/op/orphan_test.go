@@ -89,7 +89,7 @@ func TestSettleOrphan(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := op.SettleOrphan(tt.turn, m)
-			wantPlan(t, got, err, op.Plan{Writes: published(tt.stored), Next: at(tt.turn, tt.phase, "r1"), Events: tt.events})
+			wantPlan(t, got, err, op.Plan{Writes: published(attemptOf(tt.turn), tt.stored), Next: at(tt.turn, tt.phase, "r1"), Events: tt.events})
 		})
 	}
 	refuseElsewhere(t, op.PointEffectPending, func(turn op.Turn) (op.Plan, error) { return op.SettleOrphan(turn, m) })

@@ -16,19 +16,29 @@ var points = []struct {
 	next  op.Step
 }{
 	{op.PointStarting, op.KindRun, true, op.StepBegin},
-	{op.PointNeedAssistant, op.KindRun, true, op.StepGenerate},
-	{op.PointMayFinish, op.KindRun, true, op.StepFinish},
+	{op.PointNeedAssistant, op.KindRun, true, op.StepCheckpoint},
+	{op.PointMayFinish, op.KindRun, true, op.StepCheckpoint},
 	{op.PointReady, op.KindRun, true, op.StepRequest},
 	{op.PointEffectPending, op.KindRun, false, op.StepRecover},
 	{op.PointRetryWait, op.KindRun, true, op.StepRetry},
-	{op.PointTools, op.KindRun, true, op.StepUnsupported},
-	{op.PointRunCompaction, op.KindRun, true, op.StepUnsupported},
-	{op.PointDeferredWaiting, op.KindRun, true, op.StepUnsupported},
-	{op.PointDeferredPending, op.KindRun, false, op.StepUnsupported},
-	{op.PointFailureDrain, op.KindRun, true, op.StepFinish},
-	{op.PointCompaction, op.KindCompaction, true, op.StepUnsupported},
-	{op.PointNavigation, op.KindNavigation, true, op.StepUnsupported},
-	{op.PointNavigationSummary, op.KindNavigation, true, op.StepUnsupported},
+	{op.PointTools, op.KindRun, true, op.StepTools},
+	{op.PointToolsPending, op.KindRun, false, op.StepTools},
+	{"run.compaction.deciding", op.KindRun, true, op.StepDecide},
+	{"run.compaction.ready", op.KindRun, true, op.StepSummarize},
+	{"run.compaction.effect_pending", op.KindRun, false, op.StepSummaryOrphan},
+	{"run.compaction.retry_wait", op.KindRun, true, op.StepSummaryRetry},
+	{op.PointDeferredWaiting, op.KindRun, true, op.StepPoll},
+	{op.PointDeferredPending, op.KindRun, false, op.StepPoll},
+	{op.PointFailureDrain, op.KindRun, true, op.StepDrain},
+	{"compaction.deciding", op.KindCompaction, true, op.StepDecide},
+	{"compaction.ready", op.KindCompaction, true, op.StepSummarize},
+	{"compaction.effect_pending", op.KindCompaction, false, op.StepSummaryOrphan},
+	{"compaction.retry_wait", op.KindCompaction, true, op.StepSummaryRetry},
+	{op.PointNavigation, op.KindNavigation, true, op.StepNavigate},
+	{"navigation.summary.deciding", op.KindNavigation, true, op.StepDecide},
+	{"navigation.summary.ready", op.KindNavigation, true, op.StepSummarize},
+	{"navigation.summary.effect_pending", op.KindNavigation, false, op.StepSummaryOrphan},
+	{"navigation.summary.retry_wait", op.KindNavigation, true, op.StepSummaryRetry},
 }
 
 func TestPoints(t *testing.T) {
@@ -48,7 +58,7 @@ func TestPoints(t *testing.T) {
 			if got := op.KindOf(s); got != tt.kind {
 				t.Errorf("kind %q, want %q", got, tt.kind)
 			}
-			if got := tt.point.Safe(); got != tt.safe {
+			if got := op.Safe(s); got != tt.safe {
 				t.Errorf("safe %t, want %t", got, tt.safe)
 			}
 			if got := op.Next(s); got != tt.next {

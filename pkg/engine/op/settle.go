@@ -1,6 +1,7 @@
 package op
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 
@@ -16,44 +17,90 @@ type Class uint8
 const (
 	ClassAborted Class = iota + 1
 	ClassOverflow
-	ClassUnsupported // deferred answers and tool calls, which this engine does not run yet
+	ClassDeferred
+	ClassBadHandle // deferred without a valid handle
+	ClassTools
 	ClassRetry
 	ClassFailed
 	ClassStop
 )
 
+// succeeded reports whether a response of the class is an answer.
+func (c Class) succeeded() bool { return c == ClassStop || c == ClassTools || c == ClassDeferred }
+
+// Response is a finished answer on its way into the tree, with what its
+// settlement may need.
+type Response struct {
+	Message message.Message
+	// API is the wire protocol of the model that answered; a deferred handle must
+	// name it.
+	API string
+	// ResultIDs are the reserved result ids, one per tool call in source order.
+	ResultIDs []string
+	// Preparation is the compaction that an overflow would lead to, nil when there
+	// is nothing to compact.
+	Preparation *Prepared
+	// MaxDelayMs is the longest retry-after that is waited for (D35).
+	MaxDelayMs int64
+}
+
+// Prepared is a structural preparation with the id of its task.
+type Prepared struct {
+	TaskID string
+	Value  json.RawMessage
+}
+
 // Classify decides what a response means; the first rule that matches wins (spec
-// §3.7). maxDelay is the longest retry-after that is waited for, in ms.
-func Classify(control Control, g EffectPending, m message.Message, maxDelay int64) Class {
+// §3.7).
+func Classify(control Control, g EffectPending, r Response) Class {
+	m := r.Message
 	switch {
 	case control.Cancelled():
 		return ClassAborted
 	case message.IsOverflow(m, g.ContextWindow, g.IntendedOutputLimit):
 		return ClassOverflow
 	case m.StopReason() == message.StopDeferred:
-		return ClassUnsupported
+		if _, ok := validHandle(m, g.Context.Configuration.Model, r.API); ok {
+			return ClassDeferred
+		}
+		return ClassBadHandle
 	case m.StopReason() == message.StopError:
-		if message.IsRetryable(m) && g.Attempt < g.Context.RetryPolicy.MaxAttempts && message.ProviderError(m).RetryAfterMs <= maxDelay {
+		if message.IsRetryable(m) && g.Attempt < g.Context.RetryPolicy.MaxAttempts && message.ProviderError(m).RetryAfterMs <= r.MaxDelayMs {
 			return ClassRetry
 		}
 		return ClassFailed
-	case m.StopReason() == message.StopToolUse, len(m.ToolCalls()) > 0:
-		return ClassUnsupported
+	case len(m.ToolCalls()) > 0:
+		return ClassTools
 	}
 	return ClassStop
 }
 
+// validHandle reads the handle of a deferred response that its captured model
+// can be asked about (spec §3.2).
+func validHandle(m message.Message, model message.ModelRef, api string) (message.DeferredHandle, bool) {
+	raw, ok := m.Get("deferred")
+	if !ok {
+		return message.DeferredHandle{}, false
+	}
+	h, err := message.ParseDeferredHandle(raw)
+	return h, err == nil && h.Valid(model, api)
+}
+
 // Settle publishes a finished response and decides what the run does next:
 // response, usage and next state land together, the frames go (spec §3.7).
-func Settle(t Turn, m message.Message, maxDelay int64) (Plan, error) {
+func Settle(t Turn, r Response) (Plan, error) {
 	s, g, err := pendingGeneration(t, "settle")
 	if err != nil {
 		return Plan{}, err
 	}
-	if m.StopReason() == message.StopAborted && !s.Control.Cancelled() {
+	if r.Message.StopReason() == message.StopAborted && !s.Control.Cancelled() {
 		return Plan{}, invalid("settle: an aborted response without a requested cancellation")
 	}
-	return settlement{turn: t, state: s, pending: g, maxDelay: maxDelay}.as(Classify(s.Control, g, m, maxDelay), m)
+	class := Classify(s.Control, g, r)
+	if class == ClassTools && len(r.ResultIDs) != len(r.Message.ToolCalls()) {
+		return Plan{}, invalid("settle: %d result ids for %d tool calls", len(r.ResultIDs), len(r.Message.ToolCalls()))
+	}
+	return settlement{turn: t, state: s, pending: g, response: r}.as(class, r.Message)
 }
 
 // SettleOrphan publishes m, the Interrupted message of a request whose process
@@ -70,7 +117,8 @@ func SettleOrphan(t Turn, m message.Message) (Plan, error) {
 	case g.Attempt < g.Context.RetryPolicy.MaxAttempts:
 		class = ClassRetry
 	}
-	return settlement{turn: t, state: s, pending: g, maxDelay: math.MaxInt64, recovery: true}.as(class, m)
+	r := Response{Message: m, MaxDelayMs: math.MaxInt64}
+	return settlement{turn: t, state: s, pending: g, response: r, recovery: true}.as(class, m)
 }
 
 func pendingGeneration(t Turn, doing string) (RunState, EffectPending, error) {
@@ -120,7 +168,7 @@ type settlement struct {
 	turn     Turn
 	state    RunState
 	pending  EffectPending
-	maxDelay int64
+	response Response
 	recovery bool
 }
 
@@ -132,11 +180,13 @@ func (s settlement) as(class Class, m message.Message) (Plan, error) {
 	next := s.state
 	next.LatestAssistantEntryID = store.LeafID(s.pending.ResponseEntryID)
 	next.Phase = s.phase(class, m)
-	plan, err := s.publish(m)
-	if err != nil {
-		return Plan{}, err
-	}
+	a := Attribution{Kind: "assistant", Model: s.pending.Context.Configuration.Model, Attempt: s.pending.Attempt}
+	plan := publishResponse(s.turn, s.pending.ResponseEntryID, s.pending.UsageID, m, a, s.recovery)
 	plan.Next = next
+	if c, ok := next.Phase.(InRunCompaction); ok {
+		id := s.turn.Operation.OperationID
+		plan.Writes = append(plan.Writes, PreparationOf(id, c.Structural.TaskID).Set(s.response.Preparation.Value))
+	}
 	plan.Events = append(plan.Events, s.after(class, m, next.Phase)...)
 	return plan, nil
 }
@@ -156,12 +206,8 @@ func normalize(class Class, m message.Message) (message.Message, error) {
 			return m, nil
 		}
 		return restop(m, message.StopError, fmt.Sprintf("context window exceeded: the response ended with %s", original))
-	case ClassUnsupported:
-		what := "tool calls"
-		if original == message.StopDeferred {
-			what = "a deferred answer"
-		}
-		return restop(m, message.StopError, "unsupported: the response is "+what)
+	case ClassBadHandle:
+		return restop(m, message.StopError, "the deferred answer has no handle that this model can be asked about")
 	}
 	return m, nil
 }
@@ -177,6 +223,20 @@ func (s settlement) phase(class Class, m message.Message) Phase {
 	switch class {
 	case ClassAborted, ClassStop:
 		return Checkpoint{Continuation: MayFinish(true), TriggerEntryID: s.pending.ResponseEntryID}
+	case ClassTools:
+		return Tools{Batch: planBatch(s.pending.Context.Configuration, s.pending.Context.StepID, s.pending.ResponseEntryID, s.response.ResultIDs)}
+	case ClassDeferred:
+		return DeferredPhase{Deferred: Deferred{
+			Status: DeferredSuspended, StepID: s.pending.Context.StepID, SourceEntryID: s.pending.ResponseEntryID,
+			Configuration: s.pending.Context.Configuration, StreamOptions: s.pending.Context.StreamOptions,
+		}}
+	case ClassOverflow:
+		if p := s.response.Preparation; p != nil && !s.pending.Context.OverflowRecoveryUsed {
+			return InRunCompaction{
+				Reason: ReasonOverflow, Structural: Structural{TaskID: p.TaskID},
+				ResumeAfter: Checkpoint{Continuation: NeedAssistant(true), TriggerEntryID: s.pending.Context.TriggerEntryID},
+			}
+		}
 	case ClassRetry:
 		return Assistant{Generation: RetryWait{
 			Context: s.pending.Context, NextAttempt: s.pending.Attempt + 1,
@@ -193,8 +253,8 @@ func failureCode(class Class) string {
 	switch class {
 	case ClassOverflow:
 		return "context_overflow"
-	case ClassUnsupported:
-		return "unsupported"
+	case ClassBadHandle:
+		return "invalid_deferred_handle"
 	}
 	return "provider_error"
 }
@@ -203,8 +263,8 @@ func failureCode(class Class) string {
 // (D35).
 func (s settlement) failureMessage(m message.Message) string {
 	msg := m.ErrorMessage()
-	if after := message.ProviderError(m).RetryAfterMs; after > s.maxDelay {
-		return fmt.Sprintf("%s (retry after %d s is longer than the longest wait of %d s)", msg, after/1000, s.maxDelay/1000)
+	if after := message.ProviderError(m).RetryAfterMs; after > s.response.MaxDelayMs {
+		return fmt.Sprintf("%s (retry after %d s is longer than the longest wait of %d s)", msg, after/1000, s.response.MaxDelayMs/1000)
 	}
 	return msg
 }
@@ -212,11 +272,15 @@ func (s settlement) failureMessage(m message.Message) string {
 // delay is base·2^(k−1) for attempt k, at least what the provider asked for; it
 // saturates (spec §0.7, D35).
 func (s settlement) delay(m message.Message) int64 {
-	delay := s.pending.Context.RetryPolicy.BaseDelayMs
-	for k := int64(1); k < s.pending.Attempt && delay > 0 && delay < MaxSafeInteger; k++ {
+	return max(backoff(s.pending.Context.RetryPolicy, s.pending.Attempt), message.ProviderError(m).RetryAfterMs)
+}
+
+func backoff(p RetryPolicy, attempt int64) int64 {
+	delay := p.BaseDelayMs
+	for k := int64(1); k < attempt && delay > 0 && delay < MaxSafeInteger; k++ {
 		delay = min(delay*2, MaxSafeInteger)
 	}
-	return max(delay, message.ProviderError(m).RetryAfterMs)
+	return delay
 }
 
 // MaxSafeInteger is where delay arithmetic saturates (spec §0.7).
@@ -227,29 +291,6 @@ func saturatingAdd(a, b int64) int64 {
 		return MaxSafeInteger
 	}
 	return a + b
-}
-
-// publish is the part of a settlement that every class shares.
-func (s settlement) publish(m message.Message) (Plan, error) {
-	id, lane := s.turn.Operation.OperationID, s.turn.Lane
-	g := s.pending
-	row := store.NewUsage{ID: g.UsageID, EntryID: g.ResponseEntryID}
-	if raw, ok := m.Get("usage"); ok {
-		row.RawUsage = raw
-	}
-	plan := Plan{
-		Writes: []store.Write{
-			store.InsertEntry(store.MessageEntry(g.ResponseEntryID, string(s.turn.Leaf), m)),
-			store.LaneLeaf(lane).Set(store.LeafID(g.ResponseEntryID)),
-			store.InsertUsage(row),
-			Frames(id, g.ResponseEntryID).Delete(),
-		},
-		Events: []Event{
-			{Type: EventEntryAdded, Lane: lane, RunID: id, EntryID: g.ResponseEntryID, Recovery: s.recovery},
-			{Type: EventUsage, Lane: lane, EntryID: g.UsageID},
-		},
-	}
-	return plan, nil
 }
 
 // after are the retry and turn events of the settlement (D28).
@@ -266,11 +307,22 @@ func (s settlement) after(class Class, m message.Message, next Phase) []Event {
 	}
 	var events []Event
 	if g.Attempt > 1 {
-		end := Event{Type: EventRetryEnd, Lane: lane, RunID: id, Step: step, Attempt: g.Attempt, Success: class == ClassStop, Recovery: s.recovery}
-		if class != ClassStop {
+		end := Event{Type: EventRetryEnd, Lane: lane, RunID: id, Step: step, Attempt: g.Attempt, Success: class.succeeded(), Recovery: s.recovery}
+		if !end.Success {
 			end.ErrorText = m.ErrorMessage()
 		}
 		events = append(events, end)
 	}
-	return append(events, Event{Type: EventTurnEnd, Lane: lane, RunID: id, TurnID: step, Message: m, Recovery: s.recovery})
+	if class == ClassTools {
+		return events
+	}
+	events = append(events, Event{Type: EventTurnEnd, Lane: lane, RunID: id, TurnID: step, Message: m, Recovery: s.recovery})
+	switch p := next.(type) {
+	case DeferredPhase:
+		handle, _ := m.Get("deferred")
+		events = append(events, Event{Type: EventRunSuspend, Lane: lane, RunID: id, Deferred: handle})
+	case InRunCompaction:
+		events = append(events, Event{Type: EventCompactionStart, Lane: lane, RunID: id, Reason: p.Reason})
+	}
+	return events
 }

@@ -2,6 +2,7 @@ package op_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -10,9 +11,12 @@ import (
 )
 
 // published are the writes that every settlement shares: the answer, the leaf,
-// its usage as reported, the end of its frames (§3.7).
-func published(m message.Message) []store.Write {
-	row := store.NewUsage{ID: "u1", EntryID: "r1"}
+// its usage as reported and what it was spent on, the end of its frames (§3.7,
+// D55).
+func published(attempt int64, m message.Message) []store.Write {
+	row := store.NewUsage{ID: "u1", EntryID: "r1", Details: json.RawMessage(fmt.Sprintf(
+		`{"attribution":{"operationId":"op1","lane":"main","kind":"assistant","provider":"acme","modelId":"one","attempt":%d,"outcome":%q}}`,
+		attempt, m.StopReason()))}
 	row.RawUsage, _ = m.Get("usage")
 	return []store.Write{
 		store.InsertEntry(store.MessageEntry("r1", "e1", m)),
@@ -134,8 +138,8 @@ func TestSettle(t *testing.T) {
 			if events == nil {
 				events = told(false, turnEnd(stored))
 			}
-			got, err := op.Settle(tt.turn, tt.answer, hour)
-			wantPlan(t, got, err, op.Plan{Writes: published(stored), Next: at(tt.turn, tt.phase, "r1"), Events: events})
+			got, err := op.Settle(tt.turn, response(tt.answer))
+			wantPlan(t, got, err, op.Plan{Writes: published(attemptOf(tt.turn), stored), Next: at(tt.turn, tt.phase, "r1"), Events: events})
 		})
 	}
 }
@@ -150,26 +154,81 @@ func stopped(t *testing.T, m message.Message, reason, why string) message.Messag
 	return set(t, set(t, m, "stopReason", `"`+reason+`"`), "errorMessage", string(text))
 }
 
-func TestSettleUnsupported(t *testing.T) {
-	for want, m := range map[string]message.Message{
-		"unsupported: the response is a deferred answer": answer(message.StopDeferred, ""),
-		"unsupported: the response is tool calls":        calling(t, message.StopToolUse),
-	} {
-		turn, stored := run(generating(pending(1))), stopped(t, m, "error", want)
-		got, err := op.Settle(turn, m, hour)
-		wantPlan(t, got, err, op.Plan{
-			Writes: published(stored), Next: at(turn, failedPhase("unsupported", want), "r1"), Events: told(false, turnEnd(stored)),
+func attemptOf(t op.Turn) int64 {
+	return t.State.(op.RunState).Phase.(op.Assistant).Generation.(op.EffectPending).Attempt
+}
+
+// The rows of §3.7 that lead out of the assistant phase into another one.
+func TestSettleElsewhere(t *testing.T) {
+	turn := run(generating(pending(1)))
+	calls, deferred := calling(t, message.StopToolUse), deferring(t, "acme", "job-1")
+	broken := stopped(t, answer(message.StopDeferred, ""), "error", "the deferred answer has no handle that this model can be asked about")
+	tooLong := failed("prompt is too long", message.ErrorInfo{})
+	preparation := &op.Prepared{TaskID: "t9", Value: json.RawMessage(`{"kind":"compaction"}`)}
+	handle, _ := deferred.Get("deferred")
+	used := run(generating(func() op.EffectPending {
+		p := pending(1)
+		p.Context.OverflowRecoveryUsed = true
+		return p
+	}()))
+
+	tests := []struct {
+		name   string
+		turn   op.Turn
+		answer op.Response
+		stored message.Message
+		phase  op.Phase
+		writes []store.Write
+		events []op.Event
+	}{
+		{
+			"tool calls are planned under their reserved ids; the turn stays open", turn, response(calls), calls,
+			op.Tools{Batch: op.ToolBatch{
+				AssistantEntryID: "r1", Configuration: config, TurnID: "s1",
+				Calls: []op.ToolCall{{Status: op.CallPlanned, ResultEntryID: "t1"}},
+			}}, nil, told(false),
+		},
+		{
+			"a deferred answer suspends", turn, response(deferred), deferred,
+			op.DeferredPhase{Deferred: op.Deferred{Status: op.DeferredSuspended, StepID: "s1", SourceEntryID: "r1", Configuration: config}}, nil,
+			append(told(false, turnEnd(deferred)), op.Event{Type: op.EventRunSuspend, Lane: lane, RunID: "op1", Deferred: handle}),
+		},
+		{
+			"a deferred answer without a handle fails", turn, response(answer(message.StopDeferred, "")), broken,
+			failedPhase("invalid_deferred_handle", broken.ErrorMessage()), nil, told(false, turnEnd(broken)),
+		},
+		{
+			"the first overflow compacts, with its preparation in the same commit", turn,
+			op.Response{Message: tooLong, API: "echo", MaxDelayMs: hour, Preparation: preparation}, tooLong,
+			op.InRunCompaction{
+				Reason: op.ReasonOverflow, Structural: op.Structural{TaskID: "t9"},
+				ResumeAfter: op.Checkpoint{Continuation: op.NeedAssistant(true), TriggerEntryID: "e1"},
+			},
+			[]store.Write{op.PreparationOf("op1", "t9").Set(preparation.Value)},
+			append(told(false, turnEnd(tooLong)), op.Event{Type: op.EventCompactionStart, Lane: lane, RunID: "op1", Reason: op.ReasonOverflow}),
+		},
+		{
+			"the second overflow fails", used, op.Response{Message: tooLong, API: "echo", MaxDelayMs: hour, Preparation: preparation}, tooLong,
+			failedPhase("context_overflow", "prompt is too long"), nil, told(false, turnEnd(tooLong)),
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := op.Settle(tt.turn, tt.answer)
+			wantPlan(t, got, err, op.Plan{
+				Writes: append(published(1, tt.stored), tt.writes...), Next: at(tt.turn, tt.phase, "r1"), Events: tt.events,
+			})
 		})
 	}
 }
 
 func TestSettleRefusals(t *testing.T) {
 	t.Run("an abort that nobody asked for", func(t *testing.T) {
-		got, err := op.Settle(run(generating(pending(1))), answer(message.StopAborted, ""), hour)
+		got, err := op.Settle(run(generating(pending(1))), response(answer(message.StopAborted, "")))
 		wantInvalid(t, got, err)
 	})
 	refuseElsewhere(t, op.PointEffectPending, func(turn op.Turn) (op.Plan, error) {
-		return op.Settle(turn, answer(message.StopStop, "x"), hour)
+		return op.Settle(turn, response(answer(message.StopStop, "x")))
 	})
 }
 
@@ -202,7 +261,7 @@ func TestRetryDelay(t *testing.T) {
 			turn := run(generating(g))
 			turn.Now = tt.now
 			m := failed("overloaded", message.ErrorInfo{Known: true, Status: 529, RetryAfterMs: tt.retryAfter})
-			got, err := op.Settle(turn, m, most)
+			got, err := op.Settle(turn, op.Response{Message: m, MaxDelayMs: most})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -102,7 +102,10 @@ func Finish(t Turn) (Plan, error) {
 		}
 		result.Outcome = Aborted
 	}
-	return terminal(t, s, result), nil
+	return terminal(t, result, nil, runCleanup(t, s), Event{
+		Type: EventRunEnd, Lane: t.Lane, RunID: t.Operation.OperationID, Outcome: result.Outcome, LeafID: result.LeafID,
+		EntryID: result.FinalAssistantEntryID, Error: result.Error,
+	}), nil
 }
 
 func finishCheckpoint(s RunState, c Checkpoint, result *LaneLastResult) error {
@@ -121,28 +124,29 @@ func finishCheckpoint(s RunState, c Checkpoint, result *LaneLastResult) error {
 	return nil
 }
 
-// terminal builds the one shape that every ending has.
-func terminal(t Turn, s RunState, result LaneLastResult) Plan {
+// terminal builds the one shape that every ending has: publication, deletion of
+// all that the operation owns, the result, an idle lane.
+func terminal(t Turn, result LaneLastResult, publication, cleanup []store.Write, event Event) Plan {
 	id := t.Operation.OperationID
-	writes := []store.Write{Meta(id).Delete(), StateOf(id).Delete()}
+	writes := append(publication, Meta(id).Delete(), StateOf(id).Delete())
 	for _, a := range t.Leftovers {
-		writes = append(writes, store.NewValue[json.RawMessage](a.Namespace, a.Key).Delete())
+		writes = append(writes, store.NewValue[[]byte](a.Namespace, a.Key).Delete())
 	}
+	lane := t.LaneState
+	lane.CurrentOperationID = ""
+	return Plan{Writes: append(writes, cleanup...), Result: &result, Lane: &lane, Events: []Event{event}}
+}
+
+// runCleanup deletes the frames and pending entries that a run still owns.
+func runCleanup(t Turn, s RunState) []store.Write {
+	var writes []store.Write
 	if response := PendingResponse(s); response != "" {
-		writes = append(writes, Frames(id, response).Delete())
+		writes = append(writes, Frames(t.Operation.OperationID, response).Delete())
 	}
 	for _, pending := range OwnedPending(s) {
 		writes = append(writes, store.Pending(pending).Delete())
 	}
-	lane := t.LaneState
-	lane.CurrentOperationID = ""
-	return Plan{
-		Writes: writes, Result: &result, Lane: &lane,
-		Events: []Event{{
-			Type: EventRunEnd, Lane: t.Lane, RunID: id, Outcome: result.Outcome, LeafID: result.LeafID,
-			EntryID: result.FinalAssistantEntryID, Error: result.Error,
-		}},
-	}
+	return writes
 }
 
 // OwnedPending are the pending entries that die with the run; the lane's own
@@ -177,4 +181,25 @@ func PendingResponse(s RunState) string {
 		}
 	}
 	return ""
+}
+
+// PendingEffects are the reserved ids whose effect may be under way: a response,
+// or tool results. Frame, checkpoint and memo writes are fenced by them.
+func PendingEffects(s State) map[string]bool {
+	run, ok := s.(RunState)
+	if !ok {
+		return nil
+	}
+	pending := make(map[string]bool)
+	if response := PendingResponse(run); response != "" {
+		pending[response] = true
+	}
+	if tools, ok := run.Phase.(Tools); ok {
+		for _, c := range tools.Batch.Calls {
+			if c.Status == CallEffectPending {
+				pending[c.ResultEntryID] = true
+			}
+		}
+	}
+	return pending
 }

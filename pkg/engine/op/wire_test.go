@@ -85,6 +85,14 @@ func phaseWires() []phaseWire {
 				`{"status":"effect_pending","sourceIndex":3,"resultEntryId":"t3","replay":"safe"},` +
 				`{"status":"planned","sourceIndex":4,"resultEntryId":"t4"}]}}`,
 		},
+		{
+			"tools without an effect",
+			op.Tools{Batch: op.ToolBatch{AssistantEntryID: "r1", Configuration: config, TurnID: "s1", Calls: []op.ToolCall{
+				{Status: op.CallPlanned, SourceIndex: 0, ResultEntryID: "t0"},
+			}}},
+			`{"kind":"tools","batch":{"assistantEntryId":"r1","configuration":` + wireConfig + `,"turnId":"s1","calls":[` +
+				`{"status":"planned","sourceIndex":0,"resultEntryId":"t0"}]}}`,
+		},
 		{"deciding", compaction(nil), compactionWire(`{"taskId":"t1","status":"deciding"}`)},
 		{"summary ready", compaction(op.SummaryReady{Context: summary, NextAttempt: 1}), generating(`{"status":"ready","context":` + wireSummary + `,"nextAttempt":1}`)},
 		{
@@ -167,6 +175,24 @@ func stateWires() []stateWire {
 			op.NavigationState{Control: running, TargetID: "e1", CustomInstructions: "be brief", Structural: &op.Structural{TaskID: "t1"}},
 			`{"kind":"navigation","control":{"status":"running"},"targetId":"e1","customInstructions":"be brief","summarize":true,"phase":{"kind":"summary","structural":{"taskId":"t1","status":"deciding"}}}`,
 		},
+	}
+	standalone := `{"taskId":"t1","resultEntryId":"r1","kind":"compaction","configuration":` + wireConfig + `,"streamOptions":{},"retryPolicy":{"maxAttempts":3,"baseDelayMs":100},"reason":"manual"}`
+	for status, g := range map[string]string{
+		"ready":          `{"status":"ready","context":` + standalone + `,"nextAttempt":1}`,
+		"effect_pending": `{"status":"effect_pending","context":` + standalone + `,"attempt":1,"usageIds":[]}`,
+		"retry_wait":     `{"status":"retry_wait","context":` + standalone + `,"nextAttempt":2,"notBefore":1700000000100,"errorMessage":"overloaded"}`,
+	} {
+		s := op.Structural{TaskID: "t1", Generation: everySummary()[status]}
+		structural := `{"taskId":"t1","status":"generating","generation":` + g + `}`
+		wires = append(wires,
+			stateWire{
+				"a compaction " + status, op.CompactionState{Control: running, Structural: s},
+				`{"kind":"compaction","control":{"status":"running"},"structural":` + structural + `}`,
+			},
+			stateWire{
+				"a summarized navigation " + status, op.NavigationState{Control: running, TargetID: "e1", Structural: &s},
+				`{"kind":"navigation","control":{"status":"running"},"targetId":"e1","summarize":true,"phase":{"kind":"summary","structural":` + structural + `}}`,
+			})
 	}
 	for _, p := range phaseWires() {
 		wires = append(wires, stateWire{

@@ -18,11 +18,12 @@ type player struct {
 	ctx    context.Context
 	yield  func(message.StreamEvent) bool
 	req    effect.Request
-	limit  int64             // the model's output limit in tokens
-	answer message.Assistant // what all messages of the answer have in common
-	sent   []message.Block   // the content so far
-	began  bool              // a delta has been sent
-	gone   bool              // the consumer has stopped
+	limit  int64                  // the model's output limit in tokens
+	answer message.Assistant      // what all messages of the answer have in common
+	sent   []message.Block        // the content so far
+	began  bool                   // a delta has been sent
+	polled message.DeferredHandle // the job that is asked about, if one is
+	gone   bool                   // the consumer has stopped
 }
 
 func newPlayer(ctx context.Context, m *model, req effect.Request, yield func(message.StreamEvent) bool) *player {
@@ -209,6 +210,9 @@ func (p *player) emit(ev message.StreamEvent) {
 
 // handle is the deferred handle of a job (spec §3.2).
 func (p *player) handle(j job) json.RawMessage {
+	if p.polled.Raw != nil && p.polled.ID() == j.id {
+		return p.polled.Raw
+	}
 	h := rawjson.AppendQuote([]byte(`{"provider":`), Name)
 	h = rawjson.AppendQuote(append(h, `,"modelId":`...), p.answer.Model)
 	h = rawjson.AppendQuote(append(h, `,"api":`...), Name)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -142,9 +141,24 @@ func (m *model) Info() effect.ModelInfo {
 
 // Stream answers with the script's next response. The response is used up when
 // the sequence is first consumed, even if its consumer dies right after.
-func (m *model) Stream(ctx context.Context, req effect.Request) iter.Seq[message.StreamEvent] {
+func (m *model) Stream(ctx context.Context, req effect.Request) effect.Events {
+	return m.answer(ctx, req, message.DeferredHandle{})
+}
+
+// Poll answers a question about a deferred job with the script's next response;
+// one that is deferred to the same job keeps it pending under the stored handle
+// (D33).
+func (m *model) Poll(ctx context.Context, handle message.DeferredHandle, req effect.Request) effect.Events {
+	return m.answer(ctx, req, handle)
+}
+
+// Cancel has nothing to drop: a script keeps no jobs.
+func (m *model) Cancel(context.Context, message.DeferredHandle) error { return nil }
+
+func (m *model) answer(ctx context.Context, req effect.Request, polled message.DeferredHandle) effect.Events {
 	return func(yield func(message.StreamEvent) bool) {
 		p := newPlayer(ctx, m, req, yield)
+		p.polled = polled
 		if ctx.Err() != nil {
 			p.abort()
 			return

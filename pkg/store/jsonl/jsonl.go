@@ -92,7 +92,7 @@ func (d Driver) open(ctx context.Context, path string, lock *fsx.Lock, o store.O
 	if err != nil {
 		return nil, err
 	}
-	l, err := introduce(f, path, lock, owner{since: now(), info: o.Owner})
+	l, err := introduce(f, path, lock, owner{since: now()}, o)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -106,14 +106,14 @@ func (d Driver) open(ctx context.Context, path string, lock *fsx.Lock, o store.O
 }
 
 // introduce writes the new owner into the lock file, then loads the session.
-func introduce(f fsx.File, path string, lock *fsx.Lock, o owner) (*loaded, error) {
+func introduce(f fsx.File, path string, lock *fsx.Lock, o owner, options store.OpenOptions) (*loaded, error) {
 	previous, err := lock.Info()
 	if err != nil {
 		return nil, err
 	}
 	o.id = store.NewIDs(store.SystemNow, nil).NewID()
 	o.fence = parseOwner(previous).fence + 1
-	o.process = fsx.Self()
+	o.process, o.info = fsx.Self(), options.Describe(path, o.fence)
 	if err := lock.SetInfo(o.appendJSON(nil)); err != nil {
 		return nil, err
 	}

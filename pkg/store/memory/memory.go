@@ -79,7 +79,7 @@ func (d *Driver) Open(ctx context.Context, path string, o store.OpenOptions) (st
 			return &store.NewerVersion{Path: path, Found: h.StorageVersion, Supported: store.StorageVersion}
 		}
 		s.fence++
-		s.owner = lease(s.fence, now(), o.Owner)
+		s.owner = lease(s.fence, now(), o.Describe(b.path, s.fence))
 		s.freed = make(chan struct{})
 		s.state = s.state.clone()
 		b.shelf, b.State = s, s.state

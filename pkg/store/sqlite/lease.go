@@ -112,7 +112,7 @@ func (h *handle) acquire(ctx context.Context, id identity, o store.OpenOptions) 
 		}
 		stale := time.Since(since) >= max(ttl, cur.ttl)
 		if cur.owner == "" || stale || cur.process.Gone() {
-			next := newClaim(cur, ttl, o)
+			next := newClaim(cur, ttl, o, h.path)
 			won, err := h.succeed(cur, next)
 			switch {
 			case err == nil && won:
@@ -135,11 +135,12 @@ func (h *handle) acquire(ctx context.Context, id identity, o store.OpenOptions) 
 	}
 }
 
-func newClaim(old claim, ttl time.Duration, o store.OpenOptions) claim {
+func newClaim(old claim, ttl time.Duration, o store.OpenOptions, path string) claim {
 	now := o.Now()
+	info := o.Describe(path, old.fence+1)
 	return claim{
 		owner: uuid.NewString(), fence: old.fence + 1, expires: now + ttl.Milliseconds(), ttl: ttl,
-		process: fsx.Self(), acquired: now, command: o.Owner.Command, socket: o.Owner.Socket,
+		process: fsx.Self(), acquired: now, command: info.Command, socket: info.Socket,
 	}
 }
 

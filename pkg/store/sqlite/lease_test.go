@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -190,8 +192,12 @@ func TestLeaseOfALiveOwner(t *testing.T) {
 	if l, err := (Driver{}).Lease(ctx, path); l != nil || err != nil {
 		t.Fatalf("a closed session: lease %v, error %v", l, err)
 	}
-	if b := open(t, path, store.OpenOptions{}); b.claim.fence != 2 {
+	named := store.OpenOptions{Socket: func(path string, fence int64) string { return fmt.Sprintf("%s:%d", filepath.Base(path), fence) }}
+	if b := open(t, path, named); b.claim.fence != 2 {
 		t.Errorf("fence of the next owner is %d, want 2", b.claim.fence)
+	}
+	if got, err = (Driver{}).Lease(ctx, path); err != nil || got.Socket != filepath.Base(path)+":2" {
+		t.Errorf("the next owner's lease is %v, error %v, want it to name its socket", got, err)
 	}
 }
 

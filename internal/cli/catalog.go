@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/tool"
+)
+
+// catalog finds what a lane's configuration may name.
+type catalog struct {
+	models func() effect.Models
+	tools  func(cwd string) (*tool.Registry, error)
+}
+
+func (b *base) catalog() catalog { return catalog{models: b.models, tools: b.tools} }
+
+// newTools are the tools of a session that works in cwd.
+func (f *factory) newTools(cwd string) (*tool.Registry, error) {
+	return tool.New(tool.Builtins(tool.Options{CWD: cwd, StripEnv: secretEnv})...)
+}
+
+// secretEnv tells the variables that no child process is started with (D44).
+func secretEnv(name string) bool {
+	switch name {
+	case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS":
+		return true
+	}
+	return false
+}
+
+// check refuses a configuration whose model or tools do not exist.
+func (c catalog) check(lane string, cfg store.LaneConfiguration) error {
+	return c.checkSetters(lane, engine.Configure{Model: &cfg.Model, ActiveToolNames: &cfg.ActiveToolNames})
+}
+
+// checkSetters refuses setters that name a model or tools that do not exist.
+func (c catalog) checkSetters(lane string, set engine.Configure) error {
+	refusal := &engine.MissingIdentities{Lane: lane, Missing: op.Missing{Tools: []string{}}}
+	if set.Model != nil {
+		_, err := c.models().Resolve(*set.Model)
+		if unknown, ok := errors.AsType[*effect.UnknownModel](err); ok {
+			refusal.Missing.Model, refusal.Err = set.Model.String(), unknown
+		} else if err != nil {
+			return err
+		}
+	}
+	if set.ActiveToolNames != nil {
+		tools, err := c.tools("")
+		if err != nil {
+			return err
+		}
+		for _, name := range *set.ActiveToolNames {
+			if _, ok := tools.Lookup(name); !ok {
+				refusal.Missing.Tools = append(refusal.Missing.Tools, name)
+			}
+		}
+	}
+	if refusal.Err != nil || len(refusal.Missing.Tools) > 0 {
+		return refusal
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"encoding/csv"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// spent is one row of the ledger with what is known of its cause (D55).
+type spent struct {
+	session  string
+	row      store.UsageRow
+	usage    message.Usage
+	at       int64 // Unix ms, 0 when its id tells no time
+	lane     string
+	provider string
+	model    string
+	failed   bool // the request ended as an error
+	retried  bool // it was not the first attempt of its step
+	summary  bool // it made a summary, no answer
+}
+
+// unknownCause stands for what nothing tells of a row.
+const unknownCause = "unknown"
+
+// readLedger reads the rows since an instant, Unix ms. With models the entries
+// of rows without an attribution are asked for theirs.
+func readLedger(ctx context.Context, r store.Reader, session string, since int64, models bool) ([]spent, error) {
+	rows, err := r.ScanUsage(ctx, store.UsageQuery{})
+	if err != nil {
+		return nil, err
+	}
+	var all []spent
+	var silent []string // entries to ask
+	for _, row := range rows {
+		s, err := newSpent(session, row)
+		if err != nil {
+			return nil, err
+		}
+		if s.at < since {
+			continue
+		}
+		if models && s.model == "" && row.EntryID != "" {
+			silent = append(silent, row.EntryID)
+		}
+		all = append(all, s)
+	}
+	if len(silent) == 0 {
+		return all, nil
+	}
+	entries, err := r.Entries(ctx, silent)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range all {
+		if m := entries[s.row.EntryID].Message(); s.model == "" && m != nil {
+			all[i].provider, _ = rawjson.GetString(m, "provider")
+			all[i].model, _ = rawjson.GetString(m, "model")
+		}
+	}
+	return all, nil
+}
+
+func newSpent(session string, row store.UsageRow) (s spent, err error) {
+	s = spent{session: session, row: row}
+	if s.usage, err = message.ParseUsage(row.Usage); err != nil {
+		return s, &store.Corrupt{Path: "usage row " + row.ID, Offset: -1, Msg: err.Error()}
+	}
+	// An id of another kind tells no time: its row belongs to no day.
+	s.at, _ = store.IDTime(row.ID)
+	a, ok := rawjson.Get(row.Details, "attribution")
+	if row.Details == nil || !ok || rawjson.KindOf(a) != rawjson.Object {
+		return s, nil
+	}
+	text := func(name string) string {
+		t, _ := rawjson.GetString(a, name)
+		return t
+	}
+	s.lane, s.provider, s.model = text("lane"), text("provider"), text("modelId")
+	s.failed = text("outcome") == string(message.StopError)
+	s.summary = text("kind") == "compaction" || text("kind") == "branch_summary"
+	if attempt, ok := rawjson.Get(a, "attempt"); ok && text("kind") != "deferred" {
+		n, _ := rawjson.ParseInt(attempt)
+		s.retried = n > 1
+	}
+	return s, nil
+}
+
+// key is the group that the row belongs to.
+func (s spent) key(by string) string {
+	key := ""
+	switch by {
+	case "session":
+		key = s.session
+	case "lane":
+		key = s.lane
+	case "provider":
+		key = s.provider
+	case "model":
+		if s.provider != "" || s.model != "" {
+			key = s.provider + "/" + s.model
+		}
+	case "day":
+		if s.at > 0 {
+			key = time.UnixMilli(s.at).UTC().Format(time.DateOnly)
+		}
+	}
+	if key == "" {
+		return unknownCause
+	}
+	return key
+}
+
+func (s spent) cells() []string {
+	at := ""
+	if s.at > 0 {
+		at = instant(s.at)
+	}
+	model := ""
+	if s.provider != "" {
+		model = s.provider + "/" + s.model
+	}
+	return []string{s.session, at, s.row.ID, s.row.EntryID, s.lane, model}
+}
+
+// group is what several rows have used together.
+type group struct {
+	key                        string
+	totals                     message.Usage
+	rows, failed, retried, sum int64
+}
+
+// groupBy adds rows up by a key, in the order of the keys.
+func groupBy(by string, all []spending) []group {
+	index := map[string]int{}
+	var groups []group
+	for _, s := range all {
+		for _, row := range s.rows {
+			key := row.key(by)
+			i, ok := index[key]
+			if !ok {
+				i = len(groups)
+				index[key] = i
+				groups = append(groups, group{key: key})
+			}
+			g := &groups[i]
+			g.totals = g.totals.Add(row.usage)
+			g.rows++
+			g.failed += one(row.failed)
+			g.retried += one(row.retried)
+			g.sum += one(row.summary)
+		}
+	}
+	slices.SortFunc(groups, func(a, b group) int { return strings.Compare(a.key, b.key) })
+	return groups
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// grouped answers with the groups of all rows; err is what reading them ended
+// with.
+func (o *usageOptions) grouped(err error, all []spending) error {
+	groups := groupBy(o.by, all)
+	return o.out.result(err, func(d *object) {
+		d.array("groups", len(groups), func(i int, d *object) {
+			g := groups[i]
+			d.str("key", g.key)
+			d.value("totals", g.totals)
+			d.int("rows", g.rows)
+			d.int("failed", g.failed)
+			d.int("retried", g.retried)
+			d.int("structural", g.sum)
+		})
+	}, func(w io.Writer) error {
+		t := table{header: append(append([]string{o.by}, usageColumns()...), "rows", "failed", "retried", "structural")}
+		for _, g := range groups {
+			row := append([]string{g.key}, usageCells(g.totals)...)
+			for _, n := range []int64{g.rows, g.failed, g.retried, g.sum} {
+				row = append(row, strconv.FormatInt(n, 10))
+			}
+			t.rows = append(t.rows, row)
+		}
+		return o.render(w, t)
+	})
+}
+
+func usageColumns() []string {
+	return []string{"input", "output", "cacheRead", "cacheWrite", "totalTokens", "cost"}
+}
+
+func usageCells(u message.Usage) []string {
+	cells := make([]string, 0, 6)
+	for _, n := range []int64{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.TotalTokens} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	return append(cells, strconv.FormatFloat(u.Cost.Total, 'f', -1, 64))
+}
+
+// render writes a table as text or CSV.
+func (o *usageOptions) render(w io.Writer, t table) error {
+	if !o.csv {
+		for _, row := range t.rows {
+			for i, cell := range row {
+				row[i] = escapeLine(cell)
+			}
+		}
+		return t.render(w, o.out.width)
+	}
+	out := csv.NewWriter(w)
+	if err := out.Write(t.header); err != nil {
+		return err
+	}
+	return out.WriteAll(t.rows)
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// poll asks once for a deferred answer, when the pass has a permit left (spec
+// §3.2, §4.5).
+func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
+	run, _ := t.Run()
+	d := run.Phase.(op.DeferredPhase).Deferred
+	source, at, err := deferredSource(ctx, p.lane.h.session, p.lane.name, d)
+	if err != nil {
+		return nil, err
+	}
+	if !p.options.PollDeferred || p.polled {
+		return p.waitDeferred(source, at), nil
+	}
+	model, err := p.lane.resolve(d.Configuration)
+	if err != nil {
+		return p.missing(ctx, err)
+	}
+	deferred, ok := model.(effect.DeferredModel)
+	if !ok {
+		missing := &MissingIdentities{Lane: p.lane.name, Missing: op.Missing{Tools: []string{}, Model: d.Configuration.Model.String()}}
+		return p.missing(ctx, missing)
+	}
+	p.polled = true
+	options := d.StreamOptions
+	options.Deferred = json.RawMessage("false")
+	number := d.Poll
+	if d.Status == op.DeferredSuspended {
+		number++
+	}
+	if options, err = p.beforeRequest(model.Info(), "deferred", number, options); err != nil {
+		return nil, err
+	}
+	req, err := p.prepare(ctx, t, d.Configuration, options, model)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.fetch(ctx, deferred, req, source, number)
+	if err != nil {
+		return nil, err
+	}
+	return nil, p.settlePoll(ctx, req, model.Info(), answer, source)
+}
+
+// fetch is one poll: intent, then effect.
+func (p *pass) fetch(ctx context.Context, model effect.DeferredModel, req effect.Request, source message.DeferredHandle, number int64) (message.Message, error) {
+	details := fmt.Sprintf(`{"poll":%d}`, number)
+	if err := p.hit("deferred.intent", "Record the intent to ask for a deferred answer", details); err != nil {
+		return nil, err
+	}
+	usageID := p.lane.h.session.IDs().NewID()
+	err := p.lane.proceed(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+		return op.IntendPoll(t, req.ResponseEntryID, usageID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.hit("deferred.fetch", "Ask for a deferred answer", details); err != nil {
+		return nil, err
+	}
+	meta := p.capture(&req)
+	events, err := effect.Admit(p.gate, func(ctx context.Context) (effect.Events, error) {
+		return model.Poll(ctx, source, req), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.consume(ctx, events, req, model, meta)
+}
+
+func (p *pass) settlePoll(ctx context.Context, req effect.Request, info effect.ModelInfo, answer message.Message, source message.DeferredHandle) error {
+	if err := p.settlementPoint("deferred.settlement", "Settle the answer of a poll"); err != nil {
+		return err
+	}
+	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+		if run, _ := t.Run(); op.PendingResponse(run) != req.ResponseEntryID {
+			return op.Plan{}, &Defect{Lane: p.lane.name, Err: fmt.Errorf("poll %s is no longer pending", req.ResponseEntryID)}
+		}
+		return op.SettlePoll(t, p.response(req.ResponseEntryID, info, answer), source)
+	})
+}
+
+// deferredSource reads the handle that an operation waits on, and when it was
+// given, Unix ms.
+func deferredSource(ctx context.Context, q store.Queries, lane string, d op.Deferred) (message.DeferredHandle, int64, error) {
+	entries, err := q.Entries(ctx, []string{d.SourceEntryID})
+	if err != nil {
+		return message.DeferredHandle{}, 0, err
+	}
+	e, ok := entries[d.SourceEntryID]
+	raw, has := e.Message().Get("deferred")
+	if !ok || !has {
+		return message.DeferredHandle{}, 0, &Defect{Lane: lane, Err: fmt.Errorf("entry %s holds no deferred handle", d.SourceEntryID)}
+	}
+	return message.DeferredHandle{Raw: raw}, e.Timestamp, nil
+}
+
+// pollAfterDefault is how long to wait before a poll when the provider does not
+// say, in ms.
+const pollAfterDefault = 60_000
+
+// pollDue is when a deferred answer is worth asking for, Unix ms.
+func pollDue(source message.DeferredHandle, at int64) int64 {
+	after, ok := source.PollAfterMs()
+	if !ok {
+		after = pollAfterDefault
+	}
+	return at + after
+}
+
+func (p *pass) waitDeferred(source message.DeferredHandle, at int64) *DriveOutcome {
+	notBefore := pollDue(source, at)
+	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitDeferred, Deferred: source.Raw, NotBefore: &notBefore}
+}

@@ -1,0 +1,96 @@
+package tool
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+)
+
+// validName is what every provider accepts as a tool's name (D47).
+const validName = `^[A-Za-z0-9_-]{1,64}$`
+
+// Registry finds tools by name. It does not change once it is built, so it may
+// be shared.
+type Registry struct {
+	byName map[string]effect.Tool
+	names  []string
+}
+
+// New builds a registry. A name that providers would refuse, and one that is
+// taken, are errors that quote it.
+func New(tools ...effect.Tool) (*Registry, error) {
+	valid := regexp.MustCompile(validName)
+	r := &Registry{byName: make(map[string]effect.Tool, len(tools))}
+	for _, t := range tools {
+		name := t.Spec().Name
+		if !valid.MatchString(name) {
+			return nil, fmt.Errorf("register tool %q: a name is 1 to 64 letters, digits, underscores and hyphens", name)
+		}
+		if _, taken := r.byName[name]; taken {
+			return nil, fmt.Errorf("register tool %q: the name is taken", name)
+		}
+		r.byName[name] = t
+		r.names = append(r.names, name)
+	}
+	slices.Sort(r.names)
+	return r, nil
+}
+
+// Lookup returns the tool of that exact name.
+func (r *Registry) Lookup(name string) (effect.Tool, bool) {
+	t, ok := r.byName[name]
+	return t, ok
+}
+
+// Names returns the names of all tools, sorted.
+func (r *Registry) Names() []string { return slices.Clone(r.names) }
+
+// Nearest returns up to three names that a misspelt one may stand for, the
+// likeliest first, none when nothing is close.
+func (r *Registry) Nearest(name string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var near []candidate
+	folded := strings.ToLower(name)
+	for _, n := range r.names {
+		d := distance(folded, strings.ToLower(n))
+		if d <= max(2, len(n)/3) && d < len(n) {
+			near = append(near, candidate{n, d})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
+	var names []string
+	for _, c := range near[:min(len(near), 3)] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// distance is the number of bytes to insert, delete or change between a and b.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a) // no name is that long
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
