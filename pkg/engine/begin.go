@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -54,11 +52,4 @@ func (p *pass) prompt(ctx context.Context, t op.Turn) ([]message.Message, error)
 		messages = append(messages, e.Message())
 	}
 	return messages, nil
-}
-
-// sameState compares two states by their wire form.
-func sameState(a, b op.State) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -213,7 +214,7 @@ func (p *pass) progress(ctx context.Context, before op.Turn) error {
 	if err != nil {
 		return err
 	}
-	if sameState(before.State, after.State) {
+	if bytes.Equal(before.Stored, after.Stored) {
 		return &Defect{Lane: p.lane.name, Err: fmt.Errorf("no progress at %s", op.PointOf(after.State))}
 	}
 	return nil

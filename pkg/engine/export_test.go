@@ -17,3 +17,11 @@ func Finalize(ctx context.Context, l *Lane, operationID string) error {
 		return op.Finish(t)
 	})
 }
+
+// Recalled is the state that a lane would answer with while the stored one has
+// this seq.
+func Recalled(l *Lane) (op.State, int64) {
+	l.recall.mu.Lock()
+	defer l.recall.mu.Unlock()
+	return l.recall.state.value, l.recall.state.seq
+}

@@ -16,6 +16,7 @@ type Lane struct {
 	name    string
 	barrier *effect.Barrier // nil unless drives are manual
 	accepts chan struct{}   // holds one token while a request is being accepted
+	recall  recall
 
 	mu        sync.Mutex
 	active    *pass           // the drive pass of this process

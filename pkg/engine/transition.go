@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
@@ -132,6 +131,7 @@ func (l *Lane) commit(m *store.Mutator, t op.Turn, p op.Plan) (*store.Ticket, er
 		}
 		return nil, err
 	}
+	l.recall.committed(p, id, l.name, tx, res)
 	l.observe(p)
 	return l.h.events.enqueue(completed(p.Events, tx, res)), nil
 }
@@ -197,45 +197,4 @@ func committedUsage(id string, tx store.Tx, res store.CommitResult) *store.Usage
 		return row
 	}
 	return nil
-}
-
-// load reads what a transition may look at, together, on the lane line (spec
-// §3.4, §4.4).
-func (l *Lane) load(ctx context.Context, q store.Queries) (op.Turn, error) {
-	return loadTurn(ctx, q, l.name, l.h.opts.Now())
-}
-
-func loadTurn(ctx context.Context, q store.Queries, lane string, now int64) (op.Turn, error) {
-	t := op.Turn{Lane: lane, Now: now}
-	state, err := required(ctx, q, lane, store.LaneStateOf(lane))
-	if err != nil {
-		return t, err
-	}
-	leaf, err := required(ctx, q, lane, store.LaneLeaf(lane))
-	if err != nil {
-		return t, err
-	}
-	t.LaneState, t.Leaf = state, leaf
-	id := string(state.CurrentOperationID)
-	if id == "" {
-		return t, nil
-	}
-	if t.Operation, err = required(ctx, q, lane, op.Meta(id)); err != nil {
-		return t, err
-	}
-	t.State, err = required(ctx, q, lane, op.StateOf(id))
-	return t, err
-}
-
-// required reads a value that must be there: its absence is a defect, never an
-// answer (spec §3.3).
-func required[T any](ctx context.Context, q store.Getter, lane string, v store.Value[T]) (T, error) {
-	got, ok, err := store.Get(ctx, q, v)
-	if err != nil {
-		return got.Value, fmt.Errorf("read %s: %w", v.Address(), err)
-	}
-	if !ok {
-		return got.Value, &Defect{Lane: lane, Err: fmt.Errorf("%s is missing", v.Address())}
-	}
-	return got.Value, nil
 }

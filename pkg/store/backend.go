@@ -172,8 +172,13 @@ func Get[T any](ctx context.Context, r Getter, v Value[T]) (Stored[T], bool, err
 	if err != nil || !ok {
 		return Stored[T]{}, false, err
 	}
-	x, err := decodeAt(raw.Address, raw.Value, v.decode)
+	x, err := v.Decode(raw)
 	return Stored[T]{raw.Address, x, raw.Seq}, err == nil, err
+}
+
+// Decode decodes what is stored at the address. It fails with *BadValue.
+func (v Value[T]) Decode(raw StoredValue) (T, error) {
+	return decodeAt(raw.Address, raw.Value, v.decode)
 }
 
 // Scan reads and decodes the values that a prefix covers.

@@ -23,6 +23,9 @@ func encode(x any) (json.RawMessage, error) {
 		return v, nil
 	case string:
 		return rawjson.Quote(v), nil
+	case json.Marshaler:
+		// Prepare checks the bytes; encoding/json would check and copy them, too.
+		return v.MarshalJSON()
 	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

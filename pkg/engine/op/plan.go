@@ -11,6 +11,7 @@ type Turn struct {
 	Leaf      store.LeafID
 	Operation Operation // of the current operation
 	State     State     // nil: the lane is idle
+	Stored    []byte    // State as it is stored
 	Now       int64     // Unix ms
 	// Leftovers are the values the operation still owns beyond its meta, state
 	// and what State names; only a terminal transition needs them (spec §3.13).

@@ -10,6 +10,9 @@ import (
 
 // marshal encodes without HTML escaping.
 func marshal(x any) ([]byte, error) {
+	if m, ok := x.(json.Marshaler); ok {
+		return m.MarshalJSON()
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
