@@ -4,17 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/memory"
 	"github.com/drover-run/drover/pkg/v3import"
 )
-
-// isLegacy recognizes the first line of a coding-agent session (spec Appendix B).
-func isLegacy(line []byte) bool {
-	t, ok := rawjson.GetString(line, "type")
-	return ok && t == "session"
-}
 
 // legacyReader is a coding-agent file, normalized in memory.
 type legacyReader struct{ *memory.State }

@@ -8,6 +8,7 @@ import (
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/memory"
+	"github.com/drover-run/drover/pkg/v3import"
 )
 
 // loaded is a session file as one pass found it.
@@ -78,7 +79,7 @@ func readHeader(f fsx.File, path string, end int64) (h store.Header, size int64,
 // parseHeader reads a file's first line, and tells what the file is when it is
 // no session that this binary can read.
 func parseHeader(path string, line []byte) (store.Header, error) {
-	if isLegacy(line) {
+	if v3import.IsLegacy(line) {
 		return store.Header{}, &store.Legacy{Path: path}
 	}
 	h, err := store.ParseHeader(line)
