@@ -81,7 +81,7 @@ func (o *operation) carry(ctx context.Context, e *engaged, a accepted, accept ac
 	defer follow.watch(e.Harness)()
 	defer e.server.Driving(o.lane)()
 	if a.admission, err = o.admit(ctx, e.Harness, lane, accept); err != nil {
-		return err
+		return busyHint(err, a.ref.ID, o.lane)
 	}
 	onPlaced()
 	if o.detach {
@@ -151,7 +151,7 @@ func (o *operation) answer(err error, lane *engine.Lane, a accepted, d engine.Dr
 		}
 		doc.value("usage", follow.usage)
 		writeNotBefore(doc, d)
-	}, func(w io.Writer) error { return structuralText(w, d) })
+	}, func(w io.Writer) error { return settledText(w, o.out, d, follow) })
 }
 
 // structuralText says what a compaction or navigation has done; the text of a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -134,7 +135,19 @@ func (o *promptOptions) open(ctx context.Context) (*store.Session, store.Ref, er
 		}
 		return o.repo.Create(ctx, options)
 	}
-	return o.openToDrive(ctx, o.session)
+	s, ref, err := o.openToDrive(ctx, o.session)
+	return s, ref, o.perhapsNew(err)
+}
+
+// perhapsNew points at --new where the text may have been given in the place of
+// the session.
+func (o *promptOptions) perhapsNew(err error) error {
+	f, ok := errors.AsType[*failure](err)
+	typed := f != nil && (f.tag == "session_not_found" || f.tag == "usage")
+	if !ok || !typed || len(o.input.words) > 0 && !strings.Contains(o.session, " ") {
+		return err
+	}
+	return f.withHint("a text goes after the session; `drover prompt --new TEXT` begins a session with it, `drover list` shows those there are")
 }
 
 // request reads what to send.
@@ -150,6 +163,9 @@ func (o *promptOptions) request() (engine.Request, error) {
 		return r, err
 	}
 	c, err := o.input.read(o.out)
+	if err != nil && !o.fresh && o.out.inTTY {
+		err = o.perhapsNew(err)
+	}
 	r.Text, r.Images, r.Messages = c.text, c.images, c.messages
 	return r, err
 }

@@ -71,9 +71,10 @@ func (b *base) remotely(ctx context.Context, ref store.Ref, use func(*owner.Clie
 
 // reachLane is reach for a request to a lane; local works on the lane itself.
 func (b *base) reachLane(ctx context.Context, ref store.Ref, lane string, remote func(*owner.Client) error, local func(*engine.Lane, *store.Session) error) error {
-	return b.reach(ctx, ref, remote, func(s *store.Session) error {
+	err := b.reach(ctx, ref, remote, func(s *store.Session) error {
 		return b.withLane(ctx, s, lane, func(l *engine.Lane) error { return local(l, s) })
 	})
+	return busyHint(err, ref.ID, lane)
 }
 
 // withLane works on one lane of an owned session, without driving it, and gives

@@ -22,8 +22,6 @@ func explainRefusal(err error) *failure {
 		switch f.tag {
 		case "unknown_target", "unknown_skill", "unknown_template", "lane_not_found", "entry_not_found":
 			f.code = exitNotFound
-		case "lane_busy":
-			f.hint = "drive the open operation to its end with `drover drive`, or wait for it"
 		}
 		return f
 	}
@@ -52,6 +50,21 @@ func explainRefusal(err error) *failure {
 		return &failure{code: exitRefused, tag: "invalid_message", details: func(o *object) { o.int("size", e.Size) }}
 	}
 	return nil
+}
+
+// busyHint says how a lane that is busy becomes free; any other error is returned
+// as it is.
+func busyHint(err error, session, lane string) error {
+	f := explain(err)
+	if f == nil || f.tag != "lane_busy" {
+		return err
+	}
+	at := escapeLine(session)
+	if lane != store.MainLane {
+		at += " --lane " + escapeLine(lane)
+	}
+	f.cause = err
+	return f.withHint("drive the open operation to its end with `drover drive %s`, or wait for it with `drover wait %s`", at, at)
 }
 
 // refusalDetails gives the fields that §5.1 lists for a tag.
