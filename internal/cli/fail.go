@@ -165,7 +165,8 @@ func explainAmbiguous(e *store.Ambiguous) *failure {
 
 func corruptDetails(e *store.Corrupt) func(*object) {
 	return func(o *object) {
-		o.str("path", e.Path)
+		o.optStr("path", e.Path)
+		o.optStr("entryId", e.Entry)
 		if e.Line > 0 {
 			o.int("line", e.Line)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"drover":      func() { os.Exit(Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)) },
 		"drover-kill": killMain,
+		"sql":         sqlMain,
 	})
 }
 
@@ -53,6 +55,29 @@ func TestScripts(t *testing.T) {
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
+}
+
+// sqlMain is sql FILE STATEMENT: what somebody does to a session by hand. A query
+// prints its first column.
+func sqlMain() {
+	db, err := sql.Open("sqlite", os.Args[1])
+	if err == nil {
+		var rows *sql.Rows
+		if rows, err = db.Query(os.Args[2]); err == nil {
+			for rows.Next() {
+				var text string
+				if err = rows.Scan(&text); err != nil {
+					break
+				}
+				fmt.Println(text)
+			}
+			err = errors.Join(err, rows.Err(), rows.Close(), db.Close())
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // exits CODE PROGRAM ARG...: runs a program and wants this very exit code.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 
@@ -86,7 +87,7 @@ func runShow(ctx context.Context, o *showOptions) error {
 		var entries []store.Entry
 		if leaf != "" {
 			if entries, err = r.ScanBranch(ctx, store.BranchQuery{Start: string(leaf), OldestFirst: true}); err != nil {
-				return err
+				return o.damaged(err, leaf)
 			}
 		}
 		name, _, err := store.Get(ctx, r, store.SessionName())
@@ -107,6 +108,15 @@ func runShow(ctx context.Context, o *showOptions) error {
 			return t.end()
 		})
 	})
+}
+
+// damaged says what an unknown leaf means: the session itself names it. That the
+// entry of --entry exists has been looked at.
+func (o *showOptions) damaged(err error, leaf store.LeafID) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return store.MissingEntry(string(leaf), "lane "+o.lane)
+	}
+	return err
 }
 
 // leaf is where the shown branch ends.

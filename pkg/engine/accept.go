@@ -42,12 +42,14 @@ func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 	}
 	return l.accept(ctx, acceptance{
 		id: r.OperationID, kind: op.KindRun, configure: r.Configure,
-		check: func(_ context.Context, _ store.Queries, t op.Turn, cfg store.LaneConfiguration) error {
+		check: func(ctx context.Context, q store.Queries, t op.Turn, cfg store.LaneConfiguration) error {
 			if len(prompt)+len(t.LaneState.PendingNextRun) == 0 {
 				return &InvalidMessage{Reason: "there is nothing to send: the prompt is empty"}
 			}
-			_, err := l.resolve(cfg)
-			return err
+			if _, err := l.resolve(cfg); err != nil {
+				return err
+			}
+			return checkContext(ctx, q, t.Leaf)
 		},
 		plan: func(ctx context.Context, q store.Queries, t op.Turn, id string) (op.Plan, error) {
 			waiting, err := l.captured(ctx, q, t)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -41,7 +42,29 @@ func contextBranch(ctx context.Context, q store.Queries, leaf store.LeafID) ([]s
 	if leaf == "" {
 		return nil, nil
 	}
-	branch, err := q.ScanBranch(ctx, store.BranchQuery{Start: string(leaf), StopAtType: store.TypeCompaction})
+	branch, err := q.ScanBranch(ctx, contextQuery(leaf))
 	slices.Reverse(branch)
-	return branch, err
+	return branch, leafOr(err, leaf)
+}
+
+// checkContext reads the same path without its payloads: what is missing on it
+// is damage, and better told before anything builds on it.
+func checkContext(ctx context.Context, q store.Queries, leaf store.LeafID) error {
+	if leaf == "" {
+		return nil
+	}
+	_, err := q.ScanBranchStructure(ctx, contextQuery(leaf))
+	return leafOr(err, leaf)
+}
+
+func contextQuery(leaf store.LeafID) store.BranchQuery {
+	return store.BranchQuery{Start: string(leaf), StopAtType: store.TypeCompaction}
+}
+
+// leafOr says what it means that a leaf is unknown: the session itself names it.
+func leafOr(err error, leaf store.LeafID) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return store.MissingEntry(string(leaf), "the lane's leaf")
+	}
+	return err
 }

@@ -166,8 +166,9 @@ func TestContextErrors(t *testing.T) {
 	}
 	w := enginetest.InMemory(t)
 	w.Open()
-	if _, err := engine.Context(t.Context(), w.Session, "nowhere", nil); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("an unknown leaf: %v", err)
+	var damage *store.Corrupt
+	if _, err := engine.Context(t.Context(), w.Session, "nowhere", nil); !errors.As(err, &damage) || damage.Entry != "nowhere" {
+		t.Errorf("a leaf that is not there: %v", err)
 	}
 }
 

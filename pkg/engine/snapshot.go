@@ -15,6 +15,9 @@ import (
 type InspectOptions struct {
 	Lane     string // "" is every lane
 	Snapshot bool   // include each lane's snapshot
+	// Path has each lane's context looked at, as far as a request would read it:
+	// an entry that is missing on it is a *store.Corrupt.
+	Path bool
 	// OwnerLive says that some process drives the session now (D23).
 	OwnerLive bool
 }
@@ -79,7 +82,11 @@ func Inspect(ctx context.Context, q store.Queries, o InspectOptions) ([]LaneRepo
 	}
 	reports := make([]LaneReport, len(names))
 	for i, name := range names {
-		if err := reports[i].read(ctx, q, name, work{owner: Owner{Live: o.OwnerLive}}, o.Snapshot); err != nil {
+		err := reports[i].read(ctx, q, name, work{owner: Owner{Live: o.OwnerLive}}, o.Snapshot)
+		if err == nil && o.Path && !o.Snapshot {
+			err = checkContext(ctx, q, reports[i].LeafID)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("inspect lane %s: %w", name, err)
 		}
 	}

@@ -41,11 +41,21 @@ type Corrupt struct {
 	Path   string
 	Line   int64
 	Offset int64
-	Msg    string
+	// Entry is the id of an entry that is missing, "" for damage of another kind.
+	Entry string
+	Msg   string
+}
+
+// MissingEntry is the damage of a session in which what by names refers to an
+// entry that is not there.
+func MissingEntry(id, by string) *Corrupt {
+	return &Corrupt{Offset: -1, Entry: id, Msg: fmt.Sprintf("entry %s is missing; %s refers to it", id, by)}
 }
 
 func (e *Corrupt) Error() string {
 	switch {
+	case e.Path == "":
+		return e.Msg
 	case e.Line > 0:
 		return fmt.Sprintf("%s: line %d (byte %d): %s", e.Path, e.Line, e.Offset, e.Msg)
 	case e.Offset >= 0:

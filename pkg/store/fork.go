@@ -114,7 +114,7 @@ type forker struct {
 	now     int64
 
 	leaf    map[string]LeafID // by lane
-	parent  map[string]string // by entry id, branch scope only
+	parent  map[string]string // by entry id
 	path    map[string]bool   // entries to copy, branch scope only
 	point   LeafID            // main's leaf, branch scope only
 	entries int
@@ -133,19 +133,20 @@ func (f *forker) fork(src *Snapshot) (*Snapshot, error) {
 }
 
 // survey looks at everything once before anything is copied: what must refuse
-// the fork, where the lanes stand, which path is meant.
+// the fork, where the lanes stand, which path is meant, and that nothing is
+// missing on the way to it.
 func (f *forker) survey(src *Snapshot) error {
 	f.leaf = make(map[string]LeafID)
-	branch := f.options.Scope == ForkBranch
-	if branch {
-		f.parent = make(map[string]string)
-	}
+	f.parent = make(map[string]string)
 	for r, err := range src.Records {
 		if err != nil {
 			return err
 		}
 		switch {
-		case r.Entry != nil && branch:
+		case r.Entry != nil:
+			if err := f.stand(r.Entry.ParentID, "entry "+r.Entry.ID); err != nil {
+				return err
+			}
 			f.parent[r.Entry.ID] = r.Entry.ParentID
 		case r.Kind != KindValue:
 		case r.Address.Namespace == "pi.lane.leaf":
@@ -158,11 +159,23 @@ func (f *forker) survey(src *Snapshot) error {
 			return &InvalidFork{Reason: fmt.Sprintf("the source holds %s, which this drover does not know how to copy", r.Address)}
 		}
 	}
-	if branch {
+	for lane, leaf := range f.leaf {
+		if err := f.stand(string(leaf), "lane "+lane); err != nil {
+			return err
+		}
+		f.lanes = append(f.lanes, lane)
+	}
+	if f.options.Scope == ForkBranch {
 		return f.choose()
 	}
-	for lane := range f.leaf {
-		f.lanes = append(f.lanes, lane)
+	return nil
+}
+
+// stand refuses a source whose entry is gone while something stands on it: the
+// fork would look like a shorter conversation.
+func (f *forker) stand(id, by string) error {
+	if _, known := f.parent[id]; id != "" && !known {
+		return MissingEntry(id, by)
 	}
 	return nil
 }

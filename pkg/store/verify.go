@@ -89,6 +89,8 @@ func ProblemOf(err error) Problem {
 			p.Where = fmt.Sprintf("line %d, byte %d", corrupt.Line, corrupt.Offset)
 		} else if corrupt.Offset >= 0 {
 			p.Where = fmt.Sprintf("byte %d", corrupt.Offset)
+		} else if corrupt.Entry != "" {
+			p.Where = "entry " + corrupt.Entry
 		}
 	case errors.As(err, &newer):
 		p.Code = "newer_version"

@@ -11,10 +11,10 @@ import (
 // ScanBranch reads the ranges of a path's segments, joined to the entries.
 func (r *reads) ScanBranch(ctx context.Context, q store.BranchQuery) ([]store.Entry, error) {
 	var out []store.Entry
-	err := r.branch(ctx, q, entryColumns, func(rows *sql.Rows) (bool, error) {
+	err := r.branch(ctx, q, entryColumns, func(rows *sql.Rows) (store.Structure, error) {
 		e, err := scanEntry(rows)
 		out = append(out, e)
-		return true, err
+		return e.Structure, err
 	})
 	if err != nil {
 		return nil, err
@@ -25,11 +25,11 @@ func (r *reads) ScanBranch(ctx context.Context, q store.BranchQuery) ([]store.En
 // ScanBranchStructure is the same without the payload column.
 func (r *reads) ScanBranchStructure(ctx context.Context, q store.BranchQuery) ([]store.Structure, error) {
 	var out []store.Structure
-	err := r.branch(ctx, q, structureColumns, func(rows *sql.Rows) (bool, error) {
+	err := r.branch(ctx, q, structureColumns, func(rows *sql.Rows) (store.Structure, error) {
 		var s store.Structure
 		err := rows.Scan(fields(&s)...)
 		out = append(out, s)
-		return true, err
+		return s, err
 	})
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (r *reads) ScanBranchStructure(ctx context.Context, q store.BranchQuery) ([
 	return out, nil
 }
 
-func (r *reads) branch(ctx context.Context, q store.BranchQuery, columns string, read func(*sql.Rows) (bool, error)) error {
+func (r *reads) branch(ctx context.Context, q store.BranchQuery, columns string, read func(*sql.Rows) (store.Structure, error)) error {
 	return r.scan(ctx, func(h *handle) error {
 		at, ok, err := h.cover(q.Start)
 		if err != nil {
@@ -46,21 +46,29 @@ func (r *reads) branch(ctx context.Context, q store.BranchQuery, columns string,
 		if !ok {
 			return h.uncovered(q.Start)
 		}
-		s := branchScan{ctx: ctx, h: h, q: q, text: branchSQL(q, columns), left: q.Limit, read: read}
-		if !q.OldestFirst {
-			return h.chain(at, s.link)
-		}
-		var links []link
-		if err := h.chain(at, func(l link) (bool, error) { links = append(links, l); return true, nil }); err != nil {
+		s := branchScan{ctx: ctx, h: h, q: q, text: branchSQL(q, columns), left: q.Limit, read: read, path: pathCheck{h: h, q: q}}
+		if err := s.links(at); err != nil {
 			return err
 		}
-		for _, l := range slices.Backward(links) {
-			if more, err := s.link(l); err != nil || !more {
-				return err
-			}
-		}
-		return nil
+		return s.path.end()
 	})
+}
+
+// links reads the links of a path in the query's order.
+func (s *branchScan) links(at cover) error {
+	if !s.q.OldestFirst {
+		return s.h.chain(at, s.link)
+	}
+	var links []link
+	if err := s.h.chain(at, func(l link) (bool, error) { links = append(links, l); return true, nil }); err != nil {
+		return err
+	}
+	for _, l := range slices.Backward(links) {
+		if more, err := s.link(l); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // branchSQL is the query of spec §1.7. CROSS JOIN makes branch_entries the outer
@@ -85,7 +93,8 @@ type branchScan struct {
 	q    store.BranchQuery
 	text string
 	left int // rows that may still come, with a limit
-	read func(*sql.Rows) (bool, error)
+	read func(*sql.Rows) (store.Structure, error)
+	path pathCheck
 }
 
 // link reads one link; it returns false when the answer is complete.
@@ -111,7 +120,11 @@ func (s *branchScan) link(l link) (bool, error) {
 		args := []any{l.segment, l.low, l.high, string(s.q.Type), s.q.CustomType, rowLimit(s.left)}
 		err = s.h.each(s.ctx, s.text, args, func(rows *sql.Rows) (bool, error) {
 			s.left--
-			return s.read(rows)
+			row, err := s.read(rows)
+			if err == nil {
+				s.path.next(row)
+			}
+			return true, err
 		})
 	}
 	return !stopped && (s.q.Limit <= 0 || s.left > 0), err
