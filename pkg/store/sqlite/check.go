@@ -73,7 +73,9 @@ func (f *findings) integrity(ctx context.Context, h *handle) error {
 		var text string
 		err := rows.Scan(&text)
 		if err == nil && text != "ok" {
-			f.add(store.SeverityError, "integrity", "", "%s", text)
+			for _, damage := range structural(text) {
+				f.add(store.SeverityError, "integrity", damage.where, "%s", damage.said)
+			}
 		}
 		return true, err
 	})

@@ -46,7 +46,7 @@ func classify(path string, err error) error {
 		lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT:
 		// Our statements are fixed: one that the database refuses means that
 		// it does not have our schema or does not keep its invariants.
-		return corrupt(path, "%v", err)
+		return corrupt(path, "%s", inWords(code, err))
 	}
 	if code == lib.SQLITE_IOERR_SHORT_READ {
 		return corrupt(path, "file is shorter than its header says")
