@@ -123,9 +123,10 @@ const (
 	sqlGrow = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
 	SELECT branch_id, ?1, ?2, ?3 FROM branch_meta WHERE tip_entry_id = ?4`
 	sqlMoveTip    = `UPDATE branch_meta SET tip_entry_id = ?1, tip_seq = ?2 WHERE tip_entry_id = ?3`
-	sqlFirstRow   = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type) VALUES(?1, ?1, ?2, ?3)`
-	sqlNewSegment = `INSERT INTO branch_meta(branch_id, tip_entry_id, tip_seq) VALUES(?1, ?1, ?2)`
-	sqlSetValue   = `INSERT INTO scalar_values(namespace, key, seq, value) VALUES(?1, ?2, ?3, CAST(?4 AS TEXT))
+	sqlNewRow     = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type) VALUES(?1, ?2, ?3, ?4)`
+	sqlNewSegment = `INSERT INTO branch_meta(branch_id, tip_entry_id, tip_seq, base_branch_id, base_seq)
+	VALUES(?1, ?2, ?3, nullif(?4, ''), nullif(?5, 0))`
+	sqlSetValue = `INSERT INTO scalar_values(namespace, key, seq, value) VALUES(?1, ?2, ?3, CAST(?4 AS TEXT))
 	ON CONFLICT(namespace, key) DO UPDATE SET seq = excluded.seq, value = excluded.value`
 	sqlInsertUsage = `INSERT INTO usage_ledger(id, seq, entry_id, adjustment, usage, details)
 	VALUES(?1, ?2, nullif(?3, ''), ?4, CAST(?5 AS TEXT), CAST(?6 AS TEXT))`
@@ -194,8 +195,8 @@ func (c *cStore) commit(b *testing.B, a answer, seq int64) {
 		c.exec(b, sqlGrow, a.id, seq, assistant, a.parent)
 		c.exec(b, sqlMoveTip, a.id, seq, a.parent)
 	} else {
-		c.exec(b, sqlFirstRow, a.id, seq, assistant)
-		c.exec(b, sqlNewSegment, a.id, seq)
+		c.exec(b, sqlNewRow, "1", a.id, seq, assistant)
+		c.exec(b, sqlNewSegment, "1", a.id, seq, "", 0)
 	}
 	c.exec(b, sqlSetValue, "pi.op.state", "op_9", seq+1, []byte(a.state))
 	c.exec(b, sqlSetValue, "pi.lane.leaf", "main", seq+2, []byte(a.leaf))

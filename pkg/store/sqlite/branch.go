@@ -36,8 +36,8 @@ const (
 // that a path has few links, and at most maxCopied, so that a commit does not
 // grow with the length of its branch.
 const (
-	minCopied = 500
-	maxCopied = 1000
+	minCopied = 100
+	maxCopied = 200
 )
 
 // segmentName names a segment after the entry it was made for, whose number no

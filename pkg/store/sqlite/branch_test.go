@@ -306,7 +306,7 @@ func TestCopyIsBounded(t *testing.T) {
 	if copied != [2]int{minCopied + 2, minCopied + 2} { // with f and g, f and h
 		t.Errorf("the segments have %v rows", copied)
 	}
-	want := []link{{"3003", 2001, 3003, base{"3000", 2001}}, {"3000", 0, 2001, base{}}}
+	want := []link{{"3003", 2401, 3003, base{"3000", 2401}}, {"3000", 0, 2401, base{}}}
 	if diff := cmp.Diff(want, linksOf(t, b.near, "h"), cmp.AllowUnexported(link{}, base{})); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}

@@ -18,6 +18,12 @@ var sqlTables string
 //go:embed index.sql
 var sqlIndexes string
 
+//go:embed branch.sql
+var sqlBranchTables string
+
+//go:embed branchindex.sql
+var sqlBranchIndexes string
+
 // Build writes a complete database beside the target and gives it the target's
 // name in one step (spec §1.7, D13).
 func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {

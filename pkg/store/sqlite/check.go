@@ -107,7 +107,7 @@ func (f *findings) schema(ctx context.Context, h *handle) error {
 // schemaNames are the tables and indexes that a session has.
 func schemaNames() []string {
 	var names []string
-	for _, statement := range strings.Split(sqlTables+sqlIndexes, ";") {
+	for _, statement := range strings.Split(sqlTables+sqlIndexes+sqlBranchTables+sqlBranchIndexes, ";") {
 		_, rest, ok := strings.Cut(statement, "CREATE ")
 		if !ok {
 			continue

@@ -8,11 +8,9 @@ import (
 )
 
 const (
-	sqlDropIndex = `DELETE FROM branch_entries; DELETE FROM branch_meta`
-
 	// sqlIndexMissing finds the index of a file that was written without one: no
 	// segment at all, or a lane whose leaf no segment holds (D20).
-	sqlIndexMissing = `SELECT 1 WHERE EXISTS (SELECT 1 FROM entries) AND NOT EXISTS (SELECT 1 FROM branch_meta)
+	sqlIndexMissing = `SELECT 1 FROM (SELECT 1 FROM entries LIMIT 1) WHERE NOT EXISTS (SELECT 1 FROM branch_meta)
 	UNION ALL
 	SELECT 1 FROM scalar_values v CROSS JOIN entries e ON e.id = CASE WHEN json_valid(v.value) THEN v.value ->> '$' END
 	WHERE v.namespace = ?1 AND NOT EXISTS (SELECT 1 FROM branch_entries b WHERE b.entry_id = e.id)
@@ -31,24 +29,46 @@ func (h *handle) indexMissing() (bool, error) {
 // reindex makes the branch index anew from the entries, which alone have
 // authority. The caller owns the session and has opened a transaction.
 func (h *handle) reindex(ctx context.Context) error {
-	if err := h.run(sqlDropIndex); err != nil {
+	if err := h.run(`DROP TABLE IF EXISTS branch_entries; DROP TABLE IF EXISTS branch_meta`); err != nil {
 		return err
 	}
 	return h.index(ctx)
 }
 
-// indexPage is how many entries the indexing of a whole tree holds in memory.
-const indexPage = 4096
+// The rows are found from the newest to the oldest and stored the other way
+// round: pages that are filled from their end stay half empty.
+const (
+	sqlBeginRows = `CREATE TEMP TABLE found_rows(
+		entry_seq INTEGER PRIMARY KEY, branch_id TEXT NOT NULL, entry_id TEXT NOT NULL, entry_type TEXT NOT NULL)`
+	sqlFoundRow  = `INSERT INTO temp.found_rows(entry_seq, branch_id, entry_id, entry_type) VALUES(?1, ?2, ?3, ?4)`
+	sqlStoreRows = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
+	SELECT branch_id, entry_id, entry_seq, entry_type FROM temp.found_rows ORDER BY entry_seq;
+	DROP TABLE temp.found_rows`
+)
 
-// index fills an empty branch index. It goes through the entries from the newest
-// to the oldest, so that every entry comes after all that lies below it, and
-// needs memory for the open branches only.
+// index creates and fills the branch index, inside a transaction.
 func (h *handle) index(ctx context.Context) error {
+	if err := h.run(sqlBranchTables + sqlBeginRows); err != nil {
+		return err
+	}
+	if err := h.findSegments(ctx); err != nil {
+		return err
+	}
+	return h.run(sqlStoreRows + ";" + sqlBranchIndexes)
+}
+
+// structurePage is how many entries findSegments holds in memory.
+const structurePage = 4096
+
+// findSegments goes through the entries from the newest to the oldest, so that
+// every entry comes after all that lies below it, and needs memory for the open
+// branches only.
+func (h *handle) findSegments(ctx context.Context) error {
 	ix := indexer{h: h, waiting: make(map[string]*fork)}
-	page := make([]store.Structure, 0, indexPage)
+	page := make([]store.Structure, 0, structurePage)
 	for before := openEnd(0); ; {
 		page = page[:0]
-		err := h.each(ctx, sqlStructureBefore, []any{before, indexPage}, func(rows *sql.Rows) (bool, error) {
+		err := h.each(ctx, sqlStructureBefore, []any{before, structurePage}, func(rows *sql.Rows) (bool, error) {
 			var s store.Structure
 			err := rows.Scan(fields(&s)...)
 			page = append(page, s)
@@ -71,8 +91,8 @@ func (h *handle) index(ctx context.Context) error {
 
 // indexer lays every entry into exactly one segment: an entry continues the
 // segment of its child with the most entries below it, the segments of the other
-// children stand on that one. So a path of n entries has at most log2(n)+1 links,
-// however the tree is grown, and nothing is copied.
+// children stand on that one. So in a tree of n entries no path has more than
+// log2(n)+1 links, and nothing is copied.
 type indexer struct {
 	h       *handle
 	waiting map[string]*fork // by the id of an entry that is still to come
@@ -105,7 +125,7 @@ func (ix *indexer) add(e *store.Structure) error {
 			return err
 		}
 	}
-	if _, err := ix.h.exec(sqlNewRow, below.main.segment, e.ID, e.Seq, string(e.Type)); err != nil {
+	if _, err := ix.h.exec(sqlFoundRow, e.Seq, below.main.segment, e.ID, string(e.Type)); err != nil {
 		return err
 	}
 	if e.ParentID == "" {

@@ -82,6 +82,13 @@ func TestPlans(t *testing.T) {
 			"COMPOUND QUERY", "LEFT-MOST SUBQUERY", oneEntry, "UNION ALL", "SEARCH usage_ledger USING PRIMARY KEY (id=?)"}},
 		"start of a commit": {sqlBase, []string{"SCAN l", "SCAN s"}}, // one row each
 		"structure page":    {sqlStructureBefore, []string{"SEARCH e USING INDEX ix_entry_seq (seq<?)"}},
+		"index at open": {sqlIndexMissing, []string{
+			"COMPOUND QUERY", "LEFT-MOST SUBQUERY",
+			"CO-ROUTINE (subquery-1)", "SCAN entries USING COVERING INDEX ix_entry_parent", "SCAN (subquery-1)", // of one row
+			"SCALAR SUBQUERY 2", "SCAN branch_meta USING COVERING INDEX ix_bm_tip", // up to the first row
+			"UNION ALL", "SEARCH v USING INDEX sqlite_autoindex_scalar_values_1 (namespace=?)", entry,
+			"CORRELATED SCALAR SUBQUERY 4", "SEARCH b USING COVERING INDEX ix_be_entry (entry_id=?)"}},
+		"start of a branch": {sqlEntrySeq, []string{oneEntry}},
 		"entries without a row": {sqlUnindexed, []string{
 			"SCAN e USING COVERING INDEX ix_entry_seq", "CORRELATED SCALAR SUBQUERY 1", "SEARCH b USING COVERING INDEX ix_be_entry (entry_id=?)"}},
 	}
