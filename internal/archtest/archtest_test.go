@@ -32,7 +32,7 @@ var own = map[string][]string{
 	"pkg/store/memory":      {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/store/jsonl":       {"pkg/store", "pkg/message", "pkg/store/memory", "pkg/v3import", "internal/fsx"},
 	"pkg/store/sqlite":      {"pkg/store", "pkg/message", "internal/fsx"},
-	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx"},
+	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx", "internal/bulk"},
 	"pkg/v3import":          {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/engine":            {"pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/message", "pkg/telemetry"},
 	"pkg/engine/op":         {"pkg/store", "pkg/message"},
@@ -43,13 +43,16 @@ var own = map[string][]string{
 	"pkg/tool":              {"pkg/message", "pkg/engine/effect", "internal/fsx"},
 	"pkg/telemetry":         {},
 	"pkg/model/modeltest":   {"pkg/model", "pkg/message", "pkg/engine/effect"},
+
+	"internal/bulk":              {"pkg/store", "pkg/message"},
+	"internal/bulk/makesessions": {"internal/bulk", "pkg/store", "pkg/store/jsonl", "pkg/store/sqlite"},
 }
 
 // shared may be imported by every package of ours.
 var shared = []string{"internal/rawjson"}
 
 // testOnly may be imported by tests and by each other only.
-var testOnly = []string{"pkg/store/storetest", "pkg/engine/enginetest", "pkg/model/modeltest", "internal/fsx/fsxtest"}
+var testOnly = []string{"internal/bulk", "internal/bulk/makesessions", "pkg/store/storetest", "pkg/engine/enginetest", "pkg/model/modeltest", "internal/fsx/fsxtest"}
 
 // thirdParty says which packages may import a module's packages.
 var thirdParty = map[string][]string{

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// BenchmarkProcess measures whole processes of the real binary, as `make build`
-// leaves it: how long a command takes, and how much of that is CPU.
-func BenchmarkProcess(b *testing.B) {
+// builtBinary is the program as make build leaves it.
+func builtBinary(b *testing.B) string {
+	b.Helper()
 	binary, err := filepath.Abs("../../bin/drover")
 	if err != nil {
 		b.Fatal(err)
@@ -19,7 +19,13 @@ func BenchmarkProcess(b *testing.B) {
 	if _, err := os.Stat(binary); err != nil {
 		b.Skipf("%v: run make build first", err)
 	}
-	repo := b.TempDir()
+	return binary
+}
+
+// BenchmarkProcess measures whole processes of the real binary, as `make build`
+// leaves it: how long a command takes, and how much of that is CPU.
+func BenchmarkProcess(b *testing.B) {
+	binary, repo := builtBinary(b), b.TempDir()
 	run := func(b *testing.B, args ...string) (out string, cpu time.Duration) {
 		cmd := exec.Command(binary, args...)
 		cmd.Env = append(os.Environ(), "DROVER_REPO="+repo, "HOME="+repo)

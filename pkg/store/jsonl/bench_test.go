@@ -15,9 +15,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/internal/bulk"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
+	"github.com/drover-run/drover/pkg/store/storetest"
 )
 
 // Each benchmark runs its yardstick in turns with what it measures and reports
@@ -121,29 +122,15 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
+func BenchmarkScale(b *testing.B) {
+	storetest.Scale(b, func(t testing.TB) (store.Driver, string) { return jsonl.Driver{}, t.TempDir() })
+}
+
 // bigSession builds a session of n message entries of about 1 KB.
 func bigSession(b testing.TB, n int) string {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), "big.jsonl")
-	h := store.Header{ID: "s", StorageVersion: store.StorageVersion, CreatedAt: now}
-	words := strings.Repeat(`The drover walks behind; \"steady\" he says, and the herd goes on over the h\u00fcgel. `, 10)
-	parent := ""
-	snap := store.NewSnapshot(h, nil)
-	snap.NextSeq = int64(n) + 1
-	snap.Records = func(yield func(store.Record, error) bool) {
-		for i := range n {
-			e := store.MessageEntry(fmt.Sprintf("018bcfe5-6800-7000-8000-%012d", i), parent,
-				message.Message(fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"%d %s"}],"timestamp":%d}`, i, words, now+int64(i))))
-			parent = e.ID
-			if !yield(store.Record{Kind: store.KindEntry, Seq: int64(i) + 1, Entry: &store.Entry{
-				Structure: store.Structure{ID: e.ID, ParentID: e.ParentID, Seq: int64(i) + 1, Timestamp: now + int64(i), Type: e.Type},
-				Payload:   e.Payload,
-			}}, nil) {
-				return
-			}
-		}
-	}
-	if err := (jsonl.Driver{}).Build(context.Background(), path, snap, store.BuildOptions{NoSync: true}); err != nil {
+	path, err := bulk.Build(context.Background(), jsonl.Driver{}, b.TempDir(), bulk.Shape{ID: "big", Entries: n, Plain: true})
+	if err != nil {
 		b.Fatal(err)
 	}
 	return path
@@ -238,7 +225,7 @@ func BenchmarkScanBranch(b *testing.B) {
 	s := open(b, path)
 	b.ReportAllocs()
 	for b.Loop() {
-		entries, err := s.ScanBranch(context.Background(), store.BranchQuery{Start: "018bcfe5-6800-7000-8000-000000000999"})
+		entries, err := s.ScanBranch(context.Background(), store.BranchQuery{Start: bulk.EntryID(999)})
 		if err != nil || len(entries) != 1000 {
 			b.Fatal(len(entries), err)
 		}
