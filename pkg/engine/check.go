@@ -165,7 +165,7 @@ func (c *checker) records(ctx context.Context, r store.Reader) error {
 		return err
 	}
 	defer snap.Close()
-	for record, err := range snap.Records {
+	for record, err := range snap.Skeleton() {
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,19 @@ type Snapshot struct {
 	Header  Header
 	NextSeq int64
 	Records iter.Seq2[Record, error]
+	// Outline is Records without the payloads of entries and ledger rows, where
+	// leaving them out saves reading them; nil elsewhere. See Skeleton.
+	Outline iter.Seq2[Record, error]
 	Close   func() error
+}
+
+// Skeleton are the records for somebody who looks at no payload of an entry or a
+// ledger row: they may have none. Values and list elements are complete.
+func (s *Snapshot) Skeleton() iter.Seq2[Record, error] {
+	if s.Outline != nil {
+		return s.Outline
+	}
+	return s.Records
 }
 
 // OpenOptions govern an owning open.

@@ -21,7 +21,7 @@ func CountOf(ctx context.Context, r Queries) (Counts, error) {
 	defer snap.Close()
 	var c Counts
 	lists := make(map[Address]bool)
-	for rec, err := range snap.Records {
+	for rec, err := range snap.Skeleton() {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -138,7 +138,7 @@ func (f *forker) fork(src *Snapshot) (*Snapshot, error) {
 func (f *forker) survey(src *Snapshot) error {
 	f.leaf = make(map[string]LeafID)
 	f.parent = make(map[string]string)
-	for r, err := range src.Records {
+	for r, err := range src.Skeleton() {
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,10 @@ func (s *State) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 		return nil, err
 	}
 	slices.SortFunc(m.current, func(a, b located) int { return cmp.Compare(a.seq, b.seq) })
+	bare := m
+	bare.outline = true
 	snap.Records = func(yield func(store.Record, error) bool) { m.yield(ctx, yield) }
+	snap.Outline = func(yield func(store.Record, error) bool) { bare.yield(ctx, yield) }
 	return snap, nil
 }
 
@@ -70,6 +73,7 @@ func (l *list) cell(i int) cell {
 type moment struct {
 	history
 	current []located
+	outline bool // without the payloads of entries and usage rows
 }
 
 // cursor is how far a moment has been read.
@@ -151,6 +155,9 @@ func (m moment) next(at *cursor, r *store.Record, payloads, values *deferred) (i
 func (m moment) entryRecord(i int32, r *store.Record, payloads *deferred) int64 {
 	r.Kind = store.KindEntry
 	r.Entry = &store.Entry{Structure: m.structure(i)}
+	if m.outline {
+		return 0
+	}
 	p := m.entries.at(int(i)).payload
 	m.payload(&r.Entry.Payload, p, payloads)
 	return p.size
@@ -158,8 +165,12 @@ func (m moment) entryRecord(i int32, r *store.Record, payloads *deferred) int64 
 
 func (m moment) usageRecord(i int, r *store.Record, values *deferred) int64 {
 	r.Kind = store.KindUsage
+	u := m.usage.at(i)
+	if m.outline {
+		r.Usage = &store.UsageRow{ID: u.id, Seq: u.seq, EntryID: u.entryID, Adjustment: u.adjustment}
+		return 0
+	}
 	r.Usage = new(store.UsageRow)
 	m.row(r.Usage, int32(i), values)
-	u := m.usage.at(i)
 	return u.usage.size + u.details.size
 }

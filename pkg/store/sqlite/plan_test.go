@@ -74,6 +74,8 @@ func TestPlans(t *testing.T) {
 		"entry":                        {sqlEntry, []string{entry}},
 		"entry scan":                   {sqlScanEntries, []string{allOf}},
 		"entry scan, descending":       {ordered(sqlScanEntries, true), []string{allOf}},
+		"structures of a page":         {sqlStructuresAfter, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
+		"usage ids of a page":          {sqlUsageIDsAfter, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
 		"entry page":                   {sqlEntriesAfter, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
 		"usage scan":                   {sqlScanUsage, []string{ledger}},
 		"usage scan, descending":       {ordered(sqlScanUsage, true), []string{ledger}},

@@ -130,7 +130,10 @@ func snapshot(ctx context.Context, slot *slot, s sessionRow, done func() error) 
 	if err != nil {
 		return nil, err
 	}
-	return &store.Snapshot{Header: s.header, NextSeq: s.nextSeq, Records: m.records(spots), Close: done}, nil
+	outline := moment{ctx: ctx, slot: slot, outline: true}
+	return &store.Snapshot{
+		Header: s.header, NextSeq: s.nextSeq, Records: m.records(spots), Outline: outline.records(spots), Close: done,
+	}, nil
 }
 
 // Close ends the view.

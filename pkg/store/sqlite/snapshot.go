@@ -21,6 +21,8 @@ const pageBytes = 1 << 20
 type moment struct {
 	ctx  context.Context
 	slot *slot
+	// outline leaves out the payloads of entries and ledger rows.
+	outline bool
 }
 
 // page is a run of one table's records in sequence order.
@@ -39,27 +41,52 @@ const (
 	sqlEntriesAfter = `SELECT ` + entryColumns + ` FROM entries e WHERE e.seq > ? ORDER BY e.seq`
 	sqlUsageAfter   = `SELECT id, seq, ifnull(entry_id, ''), adjustment, usage, details FROM usage_ledger
 	WHERE seq > ? ORDER BY seq`
+	sqlStructuresAfter = `SELECT ` + structureColumns + ` FROM entries e WHERE e.seq > ? ORDER BY e.seq`
+	sqlUsageIDsAfter   = `SELECT id, seq, ifnull(entry_id, ''), adjustment FROM usage_ledger WHERE seq > ? ORDER BY seq`
 	sqlValueKeys = `SELECT seq, namespace, key FROM scalar_values ORDER BY seq`
 	sqlListKeys  = `SELECT seq, namespace, key FROM list_values ORDER BY seq`
 	sqlElement   = `SELECT value FROM list_values WHERE namespace = ? AND key = ? AND seq = ?`
 )
 
+// recordBytes is about what a record needs beside its payload.
+const recordBytes = 256
+
 func (m moment) entriesAfter(seq int64) (page, error) {
 	var p page
-	err := m.each(sqlEntriesAfter, []any{seq}, func(rows *sql.Rows) (bool, error) {
-		e, err := scanEntry(rows)
-		return p.add(store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: &e}, len(e.Payload)), err
+	text, scan := sqlEntriesAfter, scanEntry
+	if m.outline {
+		text, scan = sqlStructuresAfter, scanStructure
+	}
+	err := m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
+		e, err := scan(rows)
+		return p.add(store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: &e}, recordBytes+len(e.Payload)), err
 	})
 	return p, err
 }
 
+func scanStructure(rows *sql.Rows) (store.Entry, error) {
+	var e store.Entry
+	err := rows.Scan(fields(&e.Structure)...)
+	return e, err
+}
+
 func (m moment) usageAfter(seq int64) (page, error) {
 	var p page
-	err := m.each(sqlUsageAfter, []any{seq}, func(rows *sql.Rows) (bool, error) {
-		u, err := scanUsage(rows)
-		return p.add(store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &u}, len(u.Usage)+len(u.Details)), err
+	text, scan := sqlUsageAfter, scanUsage
+	if m.outline {
+		text, scan = sqlUsageIDsAfter, scanUsageID
+	}
+	err := m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
+		u, err := scan(rows)
+		return p.add(store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &u}, recordBytes+len(u.Usage)+len(u.Details)), err
 	})
 	return p, err
+}
+
+func scanUsageID(rows *sql.Rows) (store.UsageRow, error) {
+	var u store.UsageRow
+	err := rows.Scan(&u.ID, &u.Seq, &u.EntryID, &u.Adjustment)
+	return u, err
 }
 
 func (m moment) each(text string, args []any, read func(*sql.Rows) (bool, error)) error {

@@ -13,6 +13,7 @@ import (
 var wholeRules = []rule{
 	{"builds what a snapshot says", buildsSnapshot},
 	{"keeps sequence numbers, their gaps and their high-water mark", keepsHighWater},
+	{"a snapshot's skeleton is its records, with or without payloads of entries and usage rows", skeleton},
 	{"keeps times that run backwards", keepsOldTimes},
 	{"does not touch an existing store unless told", refusesExisting},
 	{"replaces an existing store when told", replacesExisting},
@@ -53,6 +54,58 @@ func richHeader() store.Header {
 	h.Source = raw(`{"kind":"v3","digest":"d"}`)
 	h.Extra = []store.HeaderField{{Key: raw(`"novel"`), Value: raw(`[1.0]`)}}
 	return h
+}
+
+func skeleton(t *testing.T, f *fixture) {
+	rs := sampleRecords(t)
+	f.build(t, "s1", store.NewSnapshot(richHeader(), rs))
+	for name, r := range map[string]store.Reader{"owned": f.open(t, "s1"), "view": viewOf(t, f, "s1")} {
+		snap, err := r.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []store.Record
+		for range 2 { // it may be read again
+			got = nil
+			for rec, err := range snap.Skeleton() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, bare(rec))
+			}
+		}
+		want := make([]store.Record, len(rs))
+		for i := range rs {
+			want[i] = bare(rs[i])
+		}
+		same(t, name, got, want)
+		if err := snap.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func viewOf(t *testing.T, f *fixture, id string) store.Reader {
+	t.Helper()
+	r, err := f.driver.View(t.Context(), f.path(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// bare is a record without what a skeleton may leave out.
+func bare(r store.Record) store.Record {
+	if r.Entry != nil {
+		r.Entry = &store.Entry{Structure: r.Entry.Structure}
+	}
+	if r.Usage != nil {
+		u := *r.Usage
+		u.Usage, u.Details = nil, nil
+		r.Usage = &u
+	}
+	return r
 }
 
 func buildsSnapshot(t *testing.T, f *fixture) {
