@@ -221,12 +221,6 @@ func (g EffectPending) MarshalJSON() ([]byte, error) {
 }
 
 // MarshalJSON writes the generation with its status.
-func (g RetryWait) MarshalJSON() ([]byte, error) {
-	type body RetryWait
-	return tagged("status", "retry_wait", body(g))
-}
-
-// MarshalJSON writes the generation with its status.
 func (g SummaryReady) MarshalJSON() ([]byte, error) {
 	type body SummaryReady
 	return tagged("status", "ready", body(g))
@@ -236,10 +230,4 @@ func (g SummaryReady) MarshalJSON() ([]byte, error) {
 func (g SummaryEffectPending) MarshalJSON() ([]byte, error) {
 	type body SummaryEffectPending
 	return tagged("status", "effect_pending", body(g))
-}
-
-// MarshalJSON writes the generation with its status.
-func (g SummaryRetryWait) MarshalJSON() ([]byte, error) {
-	type body SummaryRetryWait
-	return tagged("status", "retry_wait", body(g))
 }

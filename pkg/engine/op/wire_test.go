@@ -70,6 +70,11 @@ func phaseWires() []phaseWire {
 			`{"kind":"assistant","generation":{"status":"retry_wait","context":` + wireContext + `,"nextAttempt":2,"notBefore":1700000000100,"errorMessage":"overloaded"}}`,
 		},
 		{
+			"retry_wait after an error with half a surrogate pair",
+			op.Assistant{Generation: op.RetryWait{Context: step, NextAttempt: 2, NotBefore: now, ErrorMessage: "<\xed\xa0\xbd>"}},
+			`{"kind":"assistant","generation":{"status":"retry_wait","context":` + wireContext + `,"nextAttempt":2,"notBefore":1700000000000,"errorMessage":"<\ud83d>"}}`,
+		},
+		{
 			"tools",
 			op.Tools{Batch: op.ToolBatch{AssistantEntryID: "r1", Configuration: config, TurnID: "s1", Calls: []op.ToolCall{
 				{Status: op.CallCompleted, SourceIndex: 0, ResultEntryID: "t0"},
@@ -107,8 +112,8 @@ func phaseWires() []phaseWire {
 		},
 		{
 			"summary waiting for a retry",
-			compaction(op.SummaryRetryWait{Context: summary, NextAttempt: 2, NotBefore: now, ErrorMessage: "500"}),
-			generating(`{"status":"retry_wait","context":` + wireSummary + `,"nextAttempt":2,"notBefore":1700000000000,"errorMessage":"500"}`),
+			compaction(op.SummaryRetryWait{Context: summary, NextAttempt: 2, NotBefore: now, ErrorMessage: "500 \xed\xa0\xbd"}),
+			generating(`{"status":"retry_wait","context":` + wireSummary + `,"nextAttempt":2,"notBefore":1700000000000,"errorMessage":"500 \ud83d"}`),
 		},
 		{
 			"deferred", phases[op.PointDeferredWaiting],
@@ -125,8 +130,8 @@ func phaseWires() []phaseWire {
 		},
 		{
 			"failed by a structural task",
-			op.FailureDrain{Error: op.Error{Code: "c", Message: "m"}, Provenance: op.Provenance{Kind: op.FromStructural, TaskID: "t1"}},
-			`{"kind":"failure_drain","error":{"code":"c","message":"m"},"provenance":{"kind":"structural","taskId":"t1"}}`,
+			op.FailureDrain{Error: op.Error{Code: "c", Message: "half \xed\xa0\xbd a pair"}, Provenance: op.Provenance{Kind: op.FromStructural, TaskID: "t1"}},
+			`{"kind":"failure_drain","error":{"code":"c","message":"half \ud83d a pair"},"provenance":{"kind":"structural","taskId":"t1"}}`,
 		},
 	}
 }
