@@ -145,7 +145,7 @@ func (l *Lane) prepareBranchSummary(ctx context.Context, q store.Queries, leaf, 
 	slices.Reverse(entries)
 	p, ok, err := op.PrepareBranchSummary(entries, model.Info().ContextWindow, op.Projection{Projectors: l.h.opts.Projectors})
 	if err != nil {
-		return nil, err
+		return nil, l.trusted(err)
 	}
 	if !ok {
 		return nil, &InvalidNavigation{Reason: "nothing_to_summarize: no message lies between the leaf and the target"}

@@ -70,7 +70,11 @@ func (p *pass) drainPlan(q op.Queue) planFunc {
 			if err != nil {
 				return op.Plan{}, err
 			}
-			items = append(items, op.Item{Placed: op.Placed{EntryID: id, Content: content}, Projects: p.projects(id, content)})
+			projects, err := p.projects(id, content)
+			if err != nil {
+				return op.Plan{}, err
+			}
+			items = append(items, op.Item{Placed: op.Placed{EntryID: id, Content: content}, Projects: projects})
 		}
 		if len(items) == 0 {
 			return op.Plan{}, nil
@@ -80,10 +84,11 @@ func (p *pass) drainPlan(q op.Queue) planFunc {
 }
 
 // projects reports whether a request would carry the content.
-func (p *pass) projects(id string, content store.PendingEntry) bool {
+func (p *pass) projects(id string, content store.PendingEntry) (bool, error) {
 	n := content.Entry(id, "")
 	e := store.Entry{Structure: store.Structure{ID: id, Type: n.Type, CustomType: n.CustomType}, Payload: n.Payload}
-	return op.Projects(e, p.lane.h.opts.Projectors)
+	projects, err := op.Projects(e, p.lane.h.opts.Projectors)
+	return projects, p.lane.trusted(err)
 }
 
 func eligible(run op.RunState, q op.Queue) []string {
@@ -121,7 +126,7 @@ func (p *pass) threshold(ctx context.Context) (bool, error) {
 		return false, nil // the request that follows says what is missing
 	}
 	window := model.Info().ContextWindow
-	messages, err := Context(ctx, p.lane.h.session, t.Leaf, p.lane.h.opts.Projectors)
+	messages, err := p.lane.context(ctx, t.Leaf)
 	if err != nil {
 		return false, err
 	}
@@ -153,7 +158,7 @@ func (p *pass) end(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return Context(ctx, p.lane.h.session, t.Leaf, p.lane.h.opts.Projectors)
+		return p.lane.context(ctx, t.Leaf)
 	})
 	if err != nil {
 		return err

@@ -23,6 +23,22 @@ func Context(ctx context.Context, q store.Queries, leaf store.LeafID, projectors
 	return op.Project(branch, o)
 }
 
+// context is the context of a leaf for this harness's own use.
+func (l *Lane) context(ctx context.Context, leaf store.LeafID) ([]message.Message, error) {
+	messages, err := Context(ctx, l.h.session, leaf, l.h.opts.Projectors)
+	return messages, l.trusted(err)
+}
+
+// trusted faults the harness when trusted deterministic code of the application
+// failed: it would do so again in every later pass (spec §4.8).
+func (l *Lane) trusted(err error) error {
+	var failed *op.ProjectorError
+	if errors.As(err, &failed) {
+		return l.h.session.Fail("build the context", failed)
+	}
+	return err
+}
+
 // contextOf reads what the context of a leaf is made from.
 func contextOf(ctx context.Context, q store.Queries, leaf store.LeafID, projectors map[string]Projector) ([]store.Entry, op.Projection, error) {
 	o := op.Projection{Projectors: projectors}
@@ -30,9 +46,16 @@ func contextOf(ctx context.Context, q store.Queries, leaf store.LeafID, projecto
 	if err != nil {
 		return nil, o, err
 	}
-	if edited := op.EditedBefore(branch); len(edited) > 0 {
-		o.Originals, err = q.Entries(ctx, edited)
+	edited := op.EditedBefore(branch)
+	if len(edited) == 0 || branch[0].ParentID == "" {
+		return branch, o, nil
 	}
+	if o.Originals, err = q.Entries(ctx, edited); err != nil {
+		return nil, o, err
+	}
+	o.EarlierEdits, err = q.ScanBranch(ctx, store.BranchQuery{
+		Start: branch[0].ParentID, Type: store.TypeCustom, CustomType: op.ContextEdit,
+	})
 	return branch, o, err
 }
 

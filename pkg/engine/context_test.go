@@ -112,6 +112,23 @@ func TestContext(t *testing.T) {
 		{"an edit without a target", branch{}.user("1", "a").custom("2", "pi.context_edit", `{"replacement":null}`), "u:a"},
 		{"an edit from before the compaction", branch{}.user("1", "old").edit("2", "1", `null`).raw("3", store.TypeCompaction, tail(kept)), "c:sum u:kept"},
 		{"an edit reaches into the retained tail", branch{}.user("1", "kept").raw("2", store.TypeCompaction, tail(kept)).edit("3", "1", `{"content":"changed"}`), "c:sum u:changed"},
+		{
+			"an edit reaches a copy that an earlier one had changed",
+			branch{}.user("1", "kept").edit("2", "1", `{"content":"first"}`).raw("3", store.TypeCompaction, tail(strings.Replace(kept, "kept", "first", 1))).
+				edit("4", "1", `{"content":"second"}`),
+			"c:sum u:second",
+		},
+		{
+			"an edit reaches a copy of a copy",
+			branch{}.user("1", "kept").raw("2", store.TypeCompaction, tail(kept)).edit("3", "1", `{"content":"first"}`).
+				raw("4", store.TypeCompaction, tail(strings.Replace(kept, "kept", "first", 1))).edit("5", "1", `null`).user("6", "b"),
+			"c:sum u:b",
+		},
+		{
+			"an edit after a removal finds no copy",
+			branch{}.user("1", "kept").edit("2", "1", `null`).raw("3", store.TypeCompaction, tail()).edit("4", "1", `{"content":"back"}`).user("5", "b"),
+			"c:sum u:b",
+		},
 		{"an edit removes from the retained tail", branch{}.user("1", "kept").raw("2", store.TypeCompaction, tail(kept)).edit("3", "1", `null`).user("4", "b"), "c:sum u:b"},
 	}
 	for _, tt := range tests {

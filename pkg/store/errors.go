@@ -105,9 +105,17 @@ func (e *Ambiguous) Error() string {
 
 // Fault is a commit that failed after it was admitted: memory and disk may
 // differ, so the session accepts nothing more (spec §4.8).
-type Fault struct{ Err error }
+type Fault struct {
+	Doing string // what failed, when it was no commit
+	Err   error
+}
 
-func (e *Fault) Error() string { return "commit: " + e.Err.Error() }
+func (e *Fault) Error() string {
+	if e.Doing == "" {
+		return "commit: " + e.Err.Error()
+	}
+	return e.Doing + ": " + e.Err.Error()
+}
 
 // Unwrap returns the cause; an *os.PathError or a syscall error makes it exit 6.
 func (e *Fault) Unwrap() error { return e.Err }

@@ -139,6 +139,12 @@ func (s *Session) commit(tx Tx) (CommitResult, error) {
 	return res, err
 }
 
+// Fail faults the session because of something that must not fail and is no
+// commit (spec §4.8). It returns the fault, which is an earlier one if there was.
+func (s *Session) Fail(doing string, cause error) error {
+	return s.failed(&Fault{Doing: doing, Err: cause})
+}
+
 // failed faults the session: later and waiting jobs are refused (spec §4.8).
 func (s *Session) failed(cause error) error {
 	var fault *Fault

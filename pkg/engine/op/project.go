@@ -14,8 +14,24 @@ import (
 // It must be deterministic.
 type Projector func(store.Entry) ([]message.Message, error)
 
-// contextEdit is the custom entry of an imported edit of one earlier message.
-const contextEdit = "pi.context_edit"
+// ProjectorError is a projector that failed. It is trusted and deterministic, so
+// that the same entry would fail again and again (spec §4.8).
+type ProjectorError struct {
+	EntryID    string
+	CustomType string
+	Err        error
+}
+
+func (e *ProjectorError) Error() string {
+	return fmt.Sprintf("entry %s: projector of %s: %v", e.EntryID, e.CustomType, e.Err)
+}
+
+// Unwrap returns what the projector returned.
+func (e *ProjectorError) Unwrap() error { return e.Err }
+
+// ContextEdit is the custom type of an edit of one earlier message, as imported
+// sessions have them.
+const ContextEdit = "pi.context_edit"
 
 // Projection is what a projection needs besides its branch.
 type Projection struct {
@@ -23,6 +39,9 @@ type Projection struct {
 	// Originals are the entries of EditedBefore: a retained tail holds copies of
 	// their messages, without ids.
 	Originals map[string]store.Entry
+	// EarlierEdits are the edits from before the branch: a copy may be as one of
+	// them had left its message.
+	EarlierEdits []store.Entry
 }
 
 // EditedBefore names the entries that a branch edits but does not hold: they lie
@@ -40,19 +59,22 @@ func EditedBefore(branch []store.Entry) []string {
 // after it (spec §2.5).
 func Project(branch []store.Entry, o Projection) ([]message.Message, error) {
 	p := projection{projectors: o.Projectors, edits: edits(branch)}
-	p.reachBack(o.Originals)
+	if err := p.reachBack(o); err != nil {
+		return nil, err
+	}
 	for _, e := range branch {
 		if err := p.entry(e); err != nil {
-			return nil, fmt.Errorf("entry %s: %w", e.ID, err)
+			return nil, err
 		}
 	}
 	return p.messages, nil
 }
 
 // Projects reports whether an entry would add to a context.
-func Projects(e store.Entry, projectors map[string]Projector) bool {
+func Projects(e store.Entry, projectors map[string]Projector) (bool, error) {
 	p := projection{projectors: projectors}
-	return p.entry(e) == nil && len(p.messages) > 0
+	err := p.entry(e)
+	return len(p.messages) > 0, err
 }
 
 type projection struct {
@@ -62,13 +84,30 @@ type projection struct {
 	messages   []message.Message
 }
 
-func (p *projection) reachBack(originals map[string]store.Entry) {
-	p.tail = make(map[string][]byte, len(originals))
-	for id, e := range originals {
+// reachBack finds the copies that edits mean: as the message was, or as an
+// earlier edit had left it.
+func (p *projection) reachBack(o Projection) error {
+	p.tail = make(map[string][]byte, len(o.Originals))
+	for id, e := range o.Originals {
 		if m := e.Message(); m != nil {
 			p.tail[string(m)] = p.edits[id]
 		}
 	}
+	for _, e := range o.EarlierEdits {
+		target, replacement, ok := editOf(e)
+		original := o.Originals[target].Message()
+		if !ok || original == nil {
+			continue
+		}
+		m, err := replaced(original, replacement)
+		if err != nil {
+			return fmt.Errorf("entry %s: %w", e.ID, err)
+		}
+		if m != nil {
+			p.tail[string(m)] = p.edits[target]
+		}
+	}
+	return nil
 }
 
 func (p *projection) entry(e store.Entry) error {
@@ -76,7 +115,7 @@ func (p *projection) entry(e store.Entry) error {
 	case store.TypeMessage:
 		m, err := p.edited(e)
 		if err != nil {
-			return err
+			return fmt.Errorf("entry %s: %w", e.ID, err)
 		}
 		p.add(m)
 	case store.TypeCompaction:
@@ -107,7 +146,7 @@ func (p *projection) add(m message.Message) {
 func (p *projection) compaction(e store.Entry) error {
 	summary, ok := rawjson.Get(e.Payload, "summary")
 	if !ok {
-		return fmt.Errorf("compaction has no summary")
+		return fmt.Errorf("entry %s: compaction has no summary", e.ID)
 	}
 	m := append([]byte(nil), `{"role":"compactionSummary","summary":`...)
 	m = append(m, summary...)
@@ -121,12 +160,12 @@ func (p *projection) compaction(e store.Entry) error {
 	}
 	for raw, err := range rawjson.Elements(tail) {
 		if err != nil {
-			return fmt.Errorf("retained tail: %w", err)
+			return fmt.Errorf("entry %s: retained tail: %w", e.ID, err)
 		}
 		m := message.Message(raw)
 		if replacement, ok := p.tail[string(raw)]; ok {
 			if m, err = replaced(m, replacement); err != nil {
-				return fmt.Errorf("retained tail: %w", err)
+				return fmt.Errorf("entry %s: retained tail: %w", e.ID, err)
 			}
 		}
 		p.add(m)
@@ -159,7 +198,7 @@ func (p *projection) custom(e store.Entry) error {
 	}
 	messages, err := projector(e)
 	if err != nil {
-		return fmt.Errorf("projector of %s: %w", e.CustomType, err)
+		return &ProjectorError{e.ID, e.CustomType, err}
 	}
 	for _, m := range messages {
 		p.add(m)
@@ -186,22 +225,29 @@ func replaced(m message.Message, replacement []byte) (message.Message, error) {
 	return m.With("content", content)
 }
 
+// edits are the newest edit of each target.
 func edits(branch []store.Entry) map[string][]byte {
 	var found map[string][]byte
 	for _, e := range branch {
-		if e.Type != store.TypeCustom || e.CustomType != contextEdit {
-			continue
-		}
-		data, _ := rawjson.Get(e.Payload, "data")
-		target, ok := rawjson.GetString(data, "targetId")
+		target, replacement, ok := editOf(e)
 		if !ok {
 			continue
 		}
 		if found == nil {
 			found = make(map[string][]byte)
 		}
-		replacement, _ := rawjson.Get(data, "replacement")
 		found[target] = replacement
 	}
 	return found
+}
+
+// editOf reads an edit, false for any other entry.
+func editOf(e store.Entry) (target string, replacement []byte, ok bool) {
+	if e.Type != store.TypeCustom || e.CustomType != ContextEdit {
+		return "", nil, false
+	}
+	data, _ := rawjson.Get(e.Payload, "data")
+	target, ok = rawjson.GetString(data, "targetId")
+	replacement, _ = rawjson.Get(data, "replacement")
+	return target, replacement, ok
 }
