@@ -94,7 +94,7 @@ func (p *pass) missing(ctx context.Context, err error) (*DriveOutcome, error) {
 // here.
 func (p *pass) prepare(ctx context.Context, t op.Turn, cfg store.LaneConfiguration, options message.StreamOptions, model effect.Model) (effect.Request, error) {
 	o := p.lane.h.opts
-	messages, err := Context(ctx, p.lane.h.session, t.Leaf, o.Projectors)
+	messages, err := p.lane.context(ctx, t.Leaf)
 	if err != nil {
 		return effect.Request{}, fmt.Errorf("build the context: %w", err)
 	}
@@ -110,6 +110,7 @@ func (p *pass) prepare(ctx context.Context, t op.Turn, cfg store.LaneConfigurati
 		SystemPrompt:    system,
 		Messages:        messages,
 		Thinking:        message.ClampThinking(cfg.ThinkingLevel, info.Thinking),
+		Wanted:          cfg.ThinkingLevel,
 		Options:         options,
 		MaxOutput:       intendedOutput(options, info, input),
 		Now:             t.Now,
@@ -210,7 +211,7 @@ func (l *Lane) prepareCompaction(ctx context.Context, q store.Queries, leaf stor
 	}
 	p, ok, err := op.PrepareCompaction(branch, settings, o)
 	if err != nil || !ok {
-		return nil, err
+		return nil, l.trusted(err)
 	}
 	return l.prepared(p)
 }

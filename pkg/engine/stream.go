@@ -39,6 +39,11 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	if err != nil {
 		return nil, err
 	}
+	if req.Wanted != "" && req.Wanted != req.Thinking {
+		if final, err = message.NoteThinking(final, req.Wanted, req.Thinking); err != nil {
+			return nil, err
+		}
+	}
 	if final, err = p.responded(final, *meta); err != nil {
 		return nil, err
 	}

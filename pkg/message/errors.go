@@ -34,16 +34,7 @@ const (
 // AppendProviderError returns diagnostics (a JSON array, or nothing) with a
 // provider_error note added at its end (D35). What is no array is replaced.
 func AppendProviderError(diagnostics json.RawMessage, e ErrorInfo) json.RawMessage {
-	out := make(json.RawMessage, 0, len(diagnostics)+96)
-	out = append(out, '[')
-	err := rawjson.ElementsFunc(diagnostics, func(start, end int) bool {
-		out = append(append(out, diagnostics[start:end]...), ',')
-		return true
-	})
-	if err != nil {
-		out = out[:1]
-	}
-	out = append(out, `{"type":"provider_error"`...)
+	out := append(notes(diagnostics), `{"type":"provider_error"`...)
 	if e.Status != 0 {
 		out = appendInt(out, `,"status":`, int64(e.Status))
 	}
@@ -52,6 +43,29 @@ func AppendProviderError(diagnostics json.RawMessage, e ErrorInfo) json.RawMessa
 		out = appendInt(out, `,"retryAfterMs":`, e.RetryAfterMs)
 	}
 	return append(out, "}]"...)
+}
+
+// NoteThinking adds to an answer's diagnostics that its request asked for another
+// thinking level than the lane is set to, because the model lacks that one.
+func NoteThinking(m Message, wanted, used ThinkingLevel) (Message, error) {
+	diagnostics, _ := rawjson.Get(m, "diagnostics")
+	out := appendOptional(notes(diagnostics), `{"type":"thinking_clamped","requested":`, string(wanted))
+	out = appendOptional(out, `,"used":`, string(used))
+	return m.With("diagnostics", append(out, "}]"...))
+}
+
+// notes opens a copy of diagnostics for one note more.
+func notes(diagnostics json.RawMessage) json.RawMessage {
+	out := make(json.RawMessage, 0, len(diagnostics)+96)
+	out = append(out, '[')
+	err := rawjson.ElementsFunc(diagnostics, func(start, end int) bool {
+		out = append(append(out, diagnostics[start:end]...), ',')
+		return true
+	})
+	if err != nil {
+		return out[:1]
+	}
+	return out
 }
 
 // ProviderError reads the newest provider_error note of an assistant message.

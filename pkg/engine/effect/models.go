@@ -49,8 +49,10 @@ type Request struct {
 	SystemPrompt    string
 	Messages        []message.Message // provider-ready: user, assistant, toolResult
 	Tools           []message.ToolSpec
-	Thinking        message.ThinkingLevel
-	Options         message.StreamOptions
+	// Thinking is what the model supports of Wanted, the level that is set.
+	Thinking message.ThinkingLevel
+	Wanted   message.ThinkingLevel
+	Options  message.StreamOptions
 	// MaxOutput is the intended output limit in tokens (D36).
 	MaxOutput int64
 	Now       int64 // Unix ms, the answer's timestamp
