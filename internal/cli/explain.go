@@ -21,7 +21,13 @@ func runExplain(ctx context.Context, o *driveOptions) error {
 			return err
 		}
 		if o.operation != "" && o.operation != e.OperationID {
-			return &engine.OperationMismatch{Lane: o.lane, Expected: o.operation, Current: e.OperationID}
+			last, _, err := store.Get(ctx, r, op.LastResult(o.lane))
+			if err != nil {
+				return err
+			}
+			return &engine.OperationMismatch{
+				Lane: o.lane, Expected: o.operation, Current: e.OperationID, Last: last.Value.OperationID,
+			}
 		}
 		lease, err := o.base.lease(ctx, ref)
 		if err != nil {

@@ -81,6 +81,7 @@ func refusalDetails(t tagged) func(*object) {
 			o.str("lane", e.Lane)
 			o.str("expectedOperationId", e.Expected)
 			o.optStr("currentOperationId", e.Current)
+			o.optStr("lastOperationId", e.Last)
 		}
 	case *engine.MissingIdentities:
 		return func(o *object) {

@@ -136,6 +136,7 @@ func refusalDetails(t tagged) []byte {
 		o.str("lane", e.Lane)
 		o.str("expectedOperationId", e.Expected)
 		o.optional("currentOperationId", e.Current)
+		o.optional("lastOperationId", e.Last)
 	case *engine.NoActiveRun:
 		o.str("lane", e.Lane)
 	case *engine.InvalidMessage:
@@ -184,7 +185,9 @@ func (f fields) refusal(code string) error {
 		setText(&e.Kind, text("operationKind"))
 		return e
 	case "operation_mismatch":
-		return &engine.OperationMismatch{Lane: text("lane"), Expected: text("expectedOperationId"), Current: text("currentOperationId")}
+		return &engine.OperationMismatch{
+			Lane: text("lane"), Expected: text("expectedOperationId"), Current: text("currentOperationId"), Last: text("lastOperationId"),
+		}
 	case "no_active_run":
 		return &engine.NoActiveRun{Lane: text("lane")}
 	case "invalid_message":

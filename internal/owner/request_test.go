@@ -128,9 +128,9 @@ func TestAbortOfAHangingRun(t *testing.T) {
 		AbortRequest: engine.AbortRequest{OperationID: id, Steer: []message.Message{}, FollowUp: []message.Message{}}, Outcome: outcome,
 	})
 	_, err := c.Abort(t.Context(), "", nowhere, false)
-	wantRefusal(t, err, &engine.OperationMismatch{Lane: "main", Expected: nowhere})
+	wantRefusal(t, err, &engine.OperationMismatch{Lane: "main", Expected: nowhere, Last: id})
 	_, err = c.WaitOperation(t.Context(), "", nowhere)
-	wantRefusal(t, err, &engine.OperationMismatch{Lane: "main", Expected: nowhere})
+	wantRefusal(t, err, &engine.OperationMismatch{Lane: "main", Expected: nowhere, Last: id})
 	_, err = c.FollowUp(t.Context(), "", engine.Queued{EntryID: follow.EntryID, Text: "then"})
 	wantRefusal(t, err, &engine.NoActiveRun{Lane: "main"})
 	wantEqual(t, "queues", h.queues(t), struct{ Steer, FollowUp, NextRun, Writes []string }{NextRun: []string{"next"}})

@@ -62,7 +62,7 @@ func TestErrorsOverTheSocket(t *testing.T) {
 		want error // nil: the same
 	}{
 		{&engine.LaneBusy{Lane: "m", OperationID: "o", Kind: "navigation"}, nil},
-		{&engine.OperationMismatch{Lane: "m", Expected: "a", Current: "b"}, nil},
+		{&engine.OperationMismatch{Lane: "m", Expected: "a", Current: "b", Last: "c"}, nil},
 		{&engine.OperationMismatch{Lane: "m", Expected: "a"}, nil},
 		{&engine.NoActiveRun{Lane: "m\xed\xa0\xbd"}, nil},
 		{&engine.InvalidMessage{Reason: "no\nreason"}, nil},

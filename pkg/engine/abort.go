@@ -49,7 +49,7 @@ func (l *Lane) RequestAbort(ctx context.Context, operationID string) (AbortReque
 func (l *Lane) cancelPlan(ctx context.Context, q store.Queries, t op.Turn, operationID string) (op.Plan, AbortRequest, error) {
 	r := AbortRequest{OperationID: operationID}
 	if fence(t, operationID) != nil {
-		return op.Plan{}, r, &OperationMismatch{Lane: l.name, Expected: operationID, Current: string(t.LaneState.CurrentOperationID)}
+		return op.Plan{}, r, mismatch(ctx, q, t, operationID)
 	}
 	plan, fresh := op.RequestCancel(t)
 	r.NewlyRequested = fresh

@@ -86,10 +86,10 @@ func (l *Lane) install(ctx context.Context, m *store.Mutator, o DriveOptions) (i
 	case active != nil && active.operationID == o.OperationID:
 		return installed{pass: active}, nil
 	case t.State == nil:
-		settled, err := l.settledResult(ctx, m, o.OperationID)
+		settled, err := l.settledResult(ctx, m, t, o.OperationID)
 		return installed{settled: settled}, err
 	case t.Operation.OperationID != o.OperationID:
-		return installed{}, &OperationMismatch{Lane: l.name, Expected: o.OperationID, Current: t.Operation.OperationID}
+		return installed{}, mismatch(ctx, m, t, o.OperationID)
 	case active != nil:
 		return installed{pass: active}, nil
 	}
@@ -104,23 +104,31 @@ func (l *Lane) install(ctx context.Context, m *store.Mutator, o DriveOptions) (i
 
 // settledResult answers for an operation that is not current: its outcome when
 // it was the latest to end (spec §4.1).
-func (l *Lane) settledResult(ctx context.Context, q store.Queries, id string) (*DriveOutcome, error) {
+func (l *Lane) settledResult(ctx context.Context, q store.Queries, t op.Turn, id string) (*DriveOutcome, error) {
 	last, ok, err := store.Get(ctx, q, op.LastResult(l.name))
 	if err != nil {
 		return nil, err
 	}
 	if !ok || last.Value.OperationID != id {
-		state, err := required(ctx, q, l.name, store.LaneStateOf(l.name))
-		if err != nil {
-			return nil, err
-		}
-		return nil, &OperationMismatch{Lane: l.name, Expected: id, Current: string(state.CurrentOperationID)}
+		return nil, mismatch(ctx, q, t, id)
 	}
 	outcome, err := hydrate(ctx, q, last.Value)
 	if err != nil {
 		return nil, err
 	}
 	return &DriveOutcome{Kind: Settled, OperationID: id, Outcome: &outcome}, nil
+}
+
+// mismatch refuses an operation that is neither open nor the latest to end, and
+// names those that are (spec §5.1).
+func mismatch(ctx context.Context, q store.Queries, t op.Turn, expected string) error {
+	last, _, err := store.Get(ctx, q, op.LastResult(t.Lane))
+	if err != nil {
+		return err
+	}
+	return &OperationMismatch{
+		Lane: t.Lane, Expected: expected, Current: string(t.LaneState.CurrentOperationID), Last: last.Value.OperationID,
+	}
 }
 
 // run is the pass from end to end. Its record is removed only after its last
@@ -187,7 +195,11 @@ func (p *pass) settled(ctx context.Context) (DriveOutcome, error) {
 		outcome, err := hydrate(ctx, p.lane.h.session, *result)
 		return DriveOutcome{Kind: Settled, OperationID: p.operationID, Outcome: &outcome}, err
 	}
-	settled, err := p.lane.settledResult(ctx, p.lane.h.session, p.operationID)
+	t, err := p.lane.load(ctx, p.lane.h.session)
+	if err != nil {
+		return DriveOutcome{}, err
+	}
+	settled, err := p.lane.settledResult(ctx, p.lane.h.session, t, p.operationID)
 	if err != nil {
 		return DriveOutcome{}, err
 	}
@@ -289,21 +301,21 @@ func (p *pass) step(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 // hit stands before code whose boundary a manual drive exposes; an abort rejects
 // it.
 func (p *pass) hit(kind, description, details string) error {
-	return p.breakpoint(kind, description, details, p.gate.Check)
+	return p.lane.barrier.Hit(context.Background(), action(kind, description, details), p.gate.Check)
 }
 
 // hitProtected is a breakpoint of cancellation work, which an abort does not
 // reject.
 func (p *pass) hitProtected(kind, description, details string) error {
-	return p.breakpoint(kind, description, details, nil)
+	return p.lane.barrier.HitProtected(context.Background(), action(kind, description, details), p.gate.Closed)
 }
 
-func (p *pass) breakpoint(kind, description, details string, admit func() error) error {
+func action(kind, description, details string) effect.Action {
 	a := effect.Action{Kind: kind, Description: description}
 	if details != "" {
 		a.Details = []byte(details)
 	}
-	return p.lane.barrier.Hit(context.Background(), a, admit)
+	return a
 }
 
 // retry waits for, then leaves, a retry wait (spec §4.5).

@@ -28,6 +28,7 @@ type OperationMismatch struct {
 	Lane     string
 	Expected string
 	Current  string // "" when the lane is idle
+	Last     string // the latest to end, "" when none has
 }
 
 func (e *OperationMismatch) Error() string {

@@ -10,7 +10,11 @@ import (
 // Finalize ends an operation from outside its task, as an administrator with
 // access to the lane's door would (spec §4.9).
 func Finalize(ctx context.Context, l *Lane, operationID string) error {
-	return l.settle(ctx, operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+	return l.settle(ctx, operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+		t, err := withLeftovers(ctx, q, t)
+		if err != nil {
+			return op.Plan{}, err
+		}
 		run, _ := t.Run()
 		run.Control = op.Control{Status: op.CancelRequested, RequestedAt: t.Now}
 		t.State = run

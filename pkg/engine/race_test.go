@@ -167,7 +167,7 @@ func TestStaleDriveVersusCurrent(t *testing.T) {
 		for _, stale := range []string{a, "018bcfe5-6800-7000-8000-000000000000"} {
 			_, err = w.Lane.Drive(t.Context(), engine.DriveOptions{OperationID: stale})
 			var mismatch *engine.OperationMismatch
-			if !errors.As(err, &mismatch) || *mismatch != (engine.OperationMismatch{Lane: "main", Expected: stale, Current: b}) {
+			if !errors.As(err, &mismatch) || *mismatch != (engine.OperationMismatch{Lane: "main", Expected: stale, Current: b, Last: a}) {
 				t.Errorf("drive %s: %v", stale, err)
 			}
 		}
@@ -176,7 +176,7 @@ func TestStaleDriveVersusCurrent(t *testing.T) {
 		w.Drive(engine.DriveOptions{OperationID: b})
 		_, err = w.Lane.Drive(t.Context(), engine.DriveOptions{OperationID: a})
 		var mismatch *engine.OperationMismatch
-		if !errors.As(err, &mismatch) || *mismatch != (engine.OperationMismatch{Lane: "main", Expected: a}) {
+		if !errors.As(err, &mismatch) || *mismatch != (engine.OperationMismatch{Lane: "main", Expected: a, Last: b}) {
 			t.Errorf("an operation before the latest: %v", err)
 		}
 		if n := len(w.Model.Requests()); n != 2 {

@@ -139,18 +139,35 @@ func (l *Lane) commit(m *store.Mutator, t op.Turn, p op.Plan) (*store.Ticket, er
 // observe keeps the process-local fence of frame appends in step with the
 // committed state; it runs on the lane line.
 func (l *Lane) observe(p op.Plan) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case p.Result != nil:
-		if l.active != nil && l.active.operationID == p.Result.OperationID {
-			l.active.result = p.Result
-		}
-		l.pending = nil
-		clear(l.announced)
-		l.wake()
-	case p.Next != nil:
+	if p.Result != nil {
+		l.ended(p.Result)
+		return
+	}
+	if p.Next != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.pending = op.PendingEffects(p.Next)
+	}
+}
+
+// ended takes note of a terminal transaction. Whoever committed it, the pass of
+// its operation has nothing left to do: its gate and its breakpoint close, and
+// its effects are told to stop (spec §4.9).
+func (l *Lane) ended(result *op.LaneLastResult) {
+	l.mu.Lock()
+	active := l.active
+	if active != nil && active.operationID == result.OperationID {
+		active.result = result
+	} else {
+		active = nil
+	}
+	l.pending = nil
+	clear(l.announced)
+	l.wake()
+	l.mu.Unlock()
+	if active != nil {
+		active.gate.Close(errOperationEnded)
+		l.barrier.Release(errOperationEnded)
 	}
 }
 

@@ -33,13 +33,21 @@ func NewBarrier() *Barrier { return &Barrier{arrive: make(chan struct{})} }
 
 // Hit parks until the action is executed, and then returns nil; Interrupt and
 // Close end it with their error. admit is asked at the moment of parking, so that
-// an interruption can not slip in between; nil makes the hit protected: only
-// Close ends it.
+// an interruption can not slip in between; nil admits.
 func (b *Barrier) Hit(ctx context.Context, a Action, admit func() error) error {
+	return b.hit(ctx, a, admit, false)
+}
+
+// HitProtected is Hit for cancellation work, which Interrupt leaves parked.
+func (b *Barrier) HitProtected(ctx context.Context, a Action, admit func() error) error {
+	return b.hit(ctx, a, admit, true)
+}
+
+func (b *Barrier) hit(ctx context.Context, a Action, admit func() error, protected bool) error {
 	if b == nil {
 		return nil
 	}
-	p, err := b.park(a, admit)
+	p, err := b.park(a, admit, protected)
 	if err != nil {
 		return err
 	}
@@ -52,7 +60,7 @@ func (b *Barrier) Hit(ctx context.Context, a Action, admit func() error) error {
 	}
 }
 
-func (b *Barrier) park(a Action, admit func() error) (*parked, error) {
+func (b *Barrier) park(a Action, admit func() error, protected bool) (*parked, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed != nil {
@@ -63,7 +71,7 @@ func (b *Barrier) park(a Action, admit func() error) (*parked, error) {
 			return nil, err
 		}
 	}
-	p := &parked{action: a, protected: admit == nil, release: make(chan error, 1)}
+	p := &parked{action: a, protected: protected, release: make(chan error, 1)}
 	b.queue = append(b.queue, p)
 	close(b.arrive)
 	b.arrive = make(chan struct{})
@@ -133,6 +141,18 @@ func (b *Barrier) Interrupt(err error) {
 		if !p.protected {
 			b.remove(p, err)
 		}
+	}
+}
+
+// Release rejects everything parked with err; later hits park.
+func (b *Barrier) Release(err error) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range append([]*parked(nil), b.queue...) {
+		b.remove(p, err)
 	}
 }
 

@@ -55,6 +55,14 @@ func (g *Gate) Check() error {
 	return nil
 }
 
+// Closed reports why nothing may go on at all, an abort's own work included: nil
+// while it may.
+func (g *Gate) Closed() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
 // BeginAbort refuses every later start. settled must close once the cancellation
 // is durable or void.
 func (g *Gate) BeginAbort(settled <-chan struct{}) {
