@@ -168,6 +168,9 @@ func (p *pass) end(ctx context.Context) error {
 	}
 	item := op.PlaceMessage(p.lane.h.session.IDs().NewID(), message.NewUser(followUp, nil, p.lane.h.opts.Now()))
 	return p.lane.proceed(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+		if run, _ := t.Run(); !run.Inbox.Empty() {
+			return op.Plan{}, errAgain // no finish boundary any more: the follow-up is stale
+		}
 		return op.Extend(t, item)
 	})
 }
@@ -178,16 +181,12 @@ func (p *pass) finish(ctx context.Context) error {
 	if err := p.hit("checkpoint.finish", "End the run", ""); err != nil {
 		return err
 	}
-	err := p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
+	return p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
 		if run, _ := t.Run(); !run.Inbox.Empty() {
 			return op.Plan{}, errAgain
 		}
 		return p.finishPlan(ctx, q, t)
 	})
-	if errors.Is(err, errAgain) {
-		return nil
-	}
-	return err
 }
 
 // finishPlan completes op.Finish with the leftovers and the final message.

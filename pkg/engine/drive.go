@@ -178,6 +178,10 @@ func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 		if stop, err = p.step(ctx, t); stop != nil && err == nil {
 			return *stop, nil
 		}
+		if errors.Is(err, errAgain) {
+			err = nil
+			continue
+		}
 		if err == nil {
 			err = p.progress(ctx, t)
 		}

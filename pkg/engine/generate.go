@@ -153,7 +153,7 @@ func (p *pass) intend(ctx context.Context, ready op.Ready, req effect.Request, m
 
 // settleAnswer commits the answer with its usage and the next state.
 func (p *pass) settleAnswer(ctx context.Context, req effect.Request, info effect.ModelInfo, answer message.Message) error {
-	if err := p.settlementPoint("assistant.settlement", "Settle the assistant's answer"); err != nil {
+	if err := p.settlementPoint("assistant.settlement", "Settle the assistant's answer", ""); err != nil {
 		return err
 	}
 	return p.lane.settle(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
@@ -178,8 +178,8 @@ func (p *pass) settleAnswer(ctx context.Context, req effect.Request, info effect
 
 // settlementPoint is the breakpoint before a settlement: an abort sends the answer
 // on to be settled under cancellation instead of losing it (spec §4.6).
-func (p *pass) settlementPoint(kind, description string) error {
-	err := p.hit(kind, description, "")
+func (p *pass) settlementPoint(kind, description, details string) error {
+	err := p.hit(kind, description, details)
 	var abort *effect.AbortRequested
 	if errors.As(err, &abort) {
 		p.interrupted(err)

@@ -80,7 +80,7 @@ func (p *pass) fetch(ctx context.Context, model effect.DeferredModel, req effect
 }
 
 func (p *pass) settlePoll(ctx context.Context, req effect.Request, info effect.ModelInfo, answer message.Message, source message.DeferredHandle) error {
-	if err := p.settlementPoint("deferred.settlement", "Settle the answer of a poll"); err != nil {
+	if err := p.settlementPoint("deferred.settlement", "Settle the answer of a poll", ""); err != nil {
 		return err
 	}
 	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {

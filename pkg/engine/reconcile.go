@@ -85,7 +85,7 @@ func (p *pass) abortTools(ctx context.Context, state op.ToolBatch) error {
 		call := b.calls[c.SourceIndex]
 		switch c.Status {
 		case op.CallPlanned:
-			err = b.stage(ctx, c, call, *aborted(), true)
+			err = b.stage(ctx, c, call, *aborted(), interrupted)
 		case op.CallEffectPending:
 			err = b.interrupt(ctx, c, call)
 		}

@@ -213,7 +213,7 @@ func final(events effect.Events) message.Message {
 // (D29).
 func (a *attempt) book(ctx context.Context, answer message.Message) error {
 	p := a.pass
-	if err := p.settlementPoint("structural.settlement", "Book the usage of a summary request"); err != nil {
+	if err := p.settlementPoint("structural.settlement", "Book the usage of a summary request", ""); err != nil {
 		return err
 	}
 	raw, ok := answer.Get("usage")

@@ -23,22 +23,22 @@ func (b *batch) execute(ctx context.Context, c op.ToolCall, call message.Block, 
 	if err := p.hit("tool.execute", "Run a tool", b.details(c, call)); err != nil {
 		return b.unstarted(ctx, c, call, err)
 	}
-	live := &invocation{batch: b, call: call, id: c.ResultEntryID, recovery: recovery}
+	i := &invocation{batch: b, call: call, id: c.ResultEntryID, recovery: recovery}
 	started := false
 	r, err := effect.Admit(p.gate, func(ctx context.Context) (message.ToolResult, error) {
 		started = true
-		live.show(ctx, op.EventToolStart, op.ToolEvent{Args: args}, func() { p.lane.toolStarted(c.ResultEntryID, call, args) })
+		i.show(ctx, op.EventToolStart, op.ToolEvent{Args: args}, func() { p.lane.toolStarted(c.ResultEntryID, call, args) })
 		span := p.span.Start(telemetry.SpanTool, telemetry.String("pi.tool", call.Name), telemetry.String("pi.invocation_id", c.ResultEntryID))
 		defer span.End(nil)
 		return runTool(ctx, tool, effect.Invocation{
 			ID: c.ResultEntryID, OperationID: p.operationID, TurnID: b.turnID, CallID: call.ID, Args: args,
-			Update: live.update, Memos: live,
+			Update: i.update, Memos: i,
 		})
 	})
 	if !started {
 		return b.unstarted(ctx, c, call, err)
 	}
-	if err := live.close(ctx); err != nil {
+	if err := i.close(ctx); err != nil {
 		return err
 	}
 	if err != nil {
@@ -51,8 +51,8 @@ func (b *batch) execute(ctx context.Context, c op.ToolCall, call message.Block, 
 		return err
 	}
 	end := op.ToolEvent{Result: resultJSON(r), IsError: r.IsError, Terminate: r.Terminate}
-	live.show(ctx, op.EventToolEnd, end, func() { p.lane.toolEnded(c.ResultEntryID) })
-	return b.stage(ctx, c, call, r, false)
+	i.show(ctx, op.EventToolEnd, end, func() { p.lane.toolEnded(c.ResultEntryID) })
+	return b.stage(ctx, c, call, r, live)
 }
 
 // runTool turns a panic of a tool into an error result: one call must not take
@@ -94,7 +94,7 @@ func (b *batch) unstarted(ctx context.Context, c op.ToolCall, call message.Block
 	if !b.pass.interrupted(cause) {
 		return cause
 	}
-	if err := b.stage(ctx, c, call, *aborted(), false); err != nil {
+	if err := b.stage(ctx, c, call, *aborted(), unstarted); err != nil {
 		return err
 	}
 	return errCancelled

@@ -151,15 +151,12 @@ func (b *batch) start(ctx context.Context, c op.ToolCall) (func(context.Context)
 // clear prepares a planned call: lookup, arguments, before_tool, then the intent.
 // What cannot run is staged at once, without an effect.
 func (b *batch) clear(ctx context.Context, c op.ToolCall, call message.Block) (func(context.Context) error, error) {
-	if err := b.pass.gate.Check(); err != nil {
-		return nil, err
-	}
 	tool, args, immediate, err := b.prepare(call)
 	if err != nil {
 		return nil, err
 	}
 	if immediate != nil {
-		return nil, b.stage(ctx, c, call, *immediate, false)
+		return nil, b.stage(ctx, c, call, *immediate, unstarted)
 	}
 	if err := b.pass.hit("tool.intent", "Record the intent to run a tool", b.details(c, call)); err != nil {
 		return nil, err
@@ -242,7 +239,7 @@ func (b *batch) interrupt(ctx context.Context, c op.ToolCall, call message.Block
 	if ok {
 		r = withCheckpoint(*r, checkpoint.Value)
 	}
-	return b.stage(ctx, c, call, *r, true)
+	return b.stage(ctx, c, call, *r, interrupted)
 }
 
 // details identify a call without its content (spec §5.7).
@@ -260,13 +257,9 @@ func (b *batch) details(c op.ToolCall, call message.Block) string {
 
 // stage makes an outcome final and places what is ready. It must land even under
 // cancellation.
-func (b *batch) stage(ctx context.Context, c op.ToolCall, call message.Block, r message.ToolResult, recovery bool) error {
+func (b *batch) stage(ctx context.Context, c op.ToolCall, call message.Block, r message.ToolResult, from origin) error {
 	p := b.pass
-	breakpoint := p.hit
-	if recovery || p.gate.Check() != nil {
-		breakpoint = p.hitProtected
-	}
-	if err := breakpoint("tool.settlement", "Stage a tool result", b.details(c, call)); err != nil {
+	if err := b.stagePoint(c, call, from); err != nil {
 		return err
 	}
 	result := message.NewToolResult(call.ID, call.Name, r, p.lane.h.opts.Now())
@@ -285,6 +278,28 @@ func (b *batch) stage(ctx context.Context, c op.ToolCall, call message.Block, r 
 		return err
 	}
 	return b.materialize(ctx)
+}
+
+// origin says where an outcome comes from.
+type origin uint8
+
+const (
+	unstarted   origin = iota // no effect began
+	live                      // a tool that ran in this process
+	interrupted               // cancellation or recovery
+)
+
+// stagePoint is the breakpoint before staging: an abort there leaves an outcome
+// without an effect to the reconciliation, and sends a live result on (spec §4.6).
+func (b *batch) stagePoint(c op.ToolCall, call message.Block, from origin) error {
+	kind, description, details := "tool.settlement", "Stage a tool result", b.details(c, call)
+	switch {
+	case from == interrupted || b.pass.gate.Check() != nil:
+		return b.pass.hitProtected(kind, description, details)
+	case from == live:
+		return b.pass.settlementPoint(kind, description, details)
+	}
+	return b.pass.hit(kind, description, details)
 }
 
 // materialize places the outcomes that are ready in source order; none is no

@@ -192,7 +192,11 @@ func eventString(e op.Event) string {
 		if e.EntryID != "" {
 			s += ", answer " + entryName(e.EntryID)
 		}
-	case op.EventRunSuspend:
+	case op.EventRunSuspend, op.EventCompactionSuspend, op.EventNavigationSuspend:
+		if e.Missing == nil {
+			s += " for a deferred answer"
+			break
+		}
 		s += fmt.Sprintf(" missing model %s, tools %v", e.Missing.Model, e.Missing.Tools)
 	case op.EventConfigUpdate:
 		s += fmt.Sprintf(" %s %s, was %s", e.Property, e.Value, e.Previous)

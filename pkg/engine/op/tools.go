@@ -76,7 +76,8 @@ func Stage(t Turn, index int, o CallOutcome) (Plan, error) {
 			writes = append(writes, store.NewValue[[]byte](a.Namespace, a.Key).Delete())
 		}
 	}
-	call.Status, call.Replay, call.Terminate = CallOutcomeReady, "", o.Terminate
+	// A cancelled run ends as such, not by its tools (spec §4.6).
+	call.Status, call.Replay, call.Terminate = CallOutcomeReady, "", o.Terminate && !s.Control.Cancelled()
 	s.Phase = Tools{Batch: batch.with(call)}
 	return Plan{Writes: writes, Next: s}, nil
 }
