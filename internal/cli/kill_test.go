@@ -28,7 +28,7 @@ func killMain() {
 	if err != nil {
 		panic(err)
 	}
-	f := newFactory(os.Environ(), newStreams(os.Stdin, os.Stdout, os.Stderr))
+	f := strictFactory()
 	var commits atomic.Int64
 	for i, d := range f.drivers {
 		f.drivers[i] = killDriver{d, &commits, after}

@@ -16,6 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/enginetest"
 	"github.com/drover-run/drover/pkg/tool"
 )
 
@@ -24,10 +26,21 @@ func TestMain(m *testing.M) {
 		os.Exit(tool.SupervisorMain(os.Args[2:])) // a tool's command re-executes this binary
 	}
 	testscript.Main(m, map[string]func(){
-		"drover":      func() { os.Exit(Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)) },
+		"drover":      func() { os.Exit(int(run(strictFactory(), os.Args[1:]))) },
 		"drover-kill": killMain,
 		"sql":         sqlMain,
 	})
+}
+
+// strictFactory makes a process whose models refuse requests that no provider
+// would take.
+func strictFactory() *factory {
+	f := newFactory(os.Environ(), newStreams(os.Stdin, os.Stdout, os.Stderr))
+	models := f.models
+	f.models = func() effect.Models {
+		return enginetest.Strict(models(), func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	}
+	return f
 }
 
 // TestScripts runs every script below testdata/script, each in a folder of its

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/enginetest"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
@@ -150,6 +151,9 @@ func (m *hanger) Info() effect.ModelInfo {
 var ref = message.ModelRef{Provider: "acme", ModelID: "one"}
 
 func (m *hanger) Stream(ctx context.Context, req effect.Request) effect.Events {
+	if why := enginetest.Complaint(req); why != "" {
+		panic(why)
+	}
 	return func(yield func(message.StreamEvent) bool) {
 		m.hangs <- struct{}{}
 		<-ctx.Done()

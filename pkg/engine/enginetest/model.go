@@ -98,8 +98,11 @@ func Sequence(replies ...Reply) func(int, effect.Request) Reply {
 	return func(n int, _ effect.Request) Reply { return replies[min(n, len(replies))-1] }
 }
 
-// Models is a registry from which models can be taken away.
+// Models is a registry from which models can be taken away. What it resolves is
+// strict: a request that no provider would take fails the test.
 type Models struct {
+	complain func(format string, args ...any)
+
 	mu     sync.Mutex
 	models map[message.ModelRef]effect.Model
 	broken error
@@ -131,6 +134,13 @@ func (r *Models) Fail(err error) {
 
 // Resolve finds a model.
 func (r *Models) Resolve(ref message.ModelRef) (effect.Model, error) {
+	return Strict(lookup{r}, r.complain).Resolve(ref)
+}
+
+// lookup is the registry itself.
+type lookup struct{ *Models }
+
+func (r lookup) Resolve(ref message.ModelRef) (effect.Model, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken != nil {

@@ -80,7 +80,7 @@ func Unconfigured(tb TB) *World {
 
 func newWorld(tb TB, driver store.Driver, dir string, cfg *store.LaneConfiguration) *World {
 	tb.Helper()
-	w := &World{TB: tb, Clock: NewClock(), Models: &Models{}, Trace: &Trace{}}
+	w := &World{TB: tb, Clock: NewClock(), Models: &Models{complain: tb.Errorf}, Trace: &Trace{}}
 	w.pace = newPace(w)
 	w.Pace = &w.pace.mode
 	w.Model = &Model{
