@@ -16,27 +16,52 @@ import (
 	"github.com/drover-run/drover/pkg/telemetry"
 )
 
-// execute runs one cleared call and settles it: effect, after_tool, tool_end,
-// staging (spec §3.8).
-func (b *batch) execute(ctx context.Context, c op.ToolCall, call message.Block, tool effect.Tool, args json.RawMessage, recovery bool) error {
-	p := b.pass
-	if err := p.hit("tool.execute", "Run a tool", b.details(c, call)); err != nil {
-		return b.unstarted(ctx, c, call, err)
+// execution is one cleared call on its way to its outcome.
+type execution struct {
+	batch    *batch
+	planned  op.ToolCall
+	call     message.Block
+	tool     effect.Tool
+	args     json.RawMessage
+	recovery bool   // an earlier process may have run it
+	admitted func() // told once the effect has started; nil when nobody waits
+}
+
+// begin runs the call beside others, and returns once its effect was admitted or
+// is known not to begin.
+func (e *execution) begin(ctx context.Context, ends chan<- error) {
+	admitted := make(chan struct{})
+	e.admitted = sync.OnceFunc(func() { close(admitted) })
+	go func() {
+		defer e.admitted()
+		ends <- e.run(ctx)
+	}()
+	<-admitted
+}
+
+// run settles one cleared call: effect, after_tool, tool_end, staging (spec §3.8).
+func (e *execution) run(ctx context.Context) error {
+	b, p, id := e.batch, e.batch.pass, e.planned.ResultEntryID
+	if err := p.hit("tool.execute", "Run a tool", b.details(e.planned, e.call)); err != nil {
+		return e.abandon(ctx, err)
 	}
-	i := &invocation{batch: b, call: call, id: c.ResultEntryID, recovery: recovery}
+	i := &invocation{batch: b, call: e.call, id: id, recovery: e.recovery}
 	started := false
 	r, err := effect.Admit(p.gate, func(ctx context.Context) (message.ToolResult, error) {
 		started = true
-		i.show(ctx, op.EventToolStart, op.ToolEvent{Args: args}, func() { p.lane.toolStarted(c.ResultEntryID, call, args) })
-		span := p.span.Start(telemetry.SpanTool, telemetry.String("pi.tool", call.Name), telemetry.String("pi.invocation_id", c.ResultEntryID))
+		i.show(ctx, op.EventToolStart, op.ToolEvent{Args: e.args}, func() { p.lane.toolStarted(id, e.call, e.args) })
+		if e.admitted != nil {
+			e.admitted()
+		}
+		span := p.span.Start(telemetry.SpanTool, telemetry.String("pi.tool", e.call.Name), telemetry.String("pi.invocation_id", id))
 		defer span.End(nil)
-		return runTool(ctx, tool, effect.Invocation{
-			ID: c.ResultEntryID, OperationID: p.operationID, TurnID: b.turnID, CallID: call.ID, Args: args,
+		return runTool(ctx, e.tool, effect.Invocation{
+			ID: id, OperationID: p.operationID, TurnID: b.turnID, CallID: e.call.ID, Args: e.args,
 			Update: i.update, Memos: i,
 		})
 	})
 	if !started {
-		return b.unstarted(ctx, c, call, err)
+		return e.abandon(ctx, err)
 	}
 	if err := i.close(ctx); err != nil {
 		return err
@@ -47,12 +72,12 @@ func (b *batch) execute(ctx context.Context, c op.ToolCall, call message.Block, 
 	if err := p.closed(); err != nil {
 		return err
 	}
-	if r, err = b.finalize(call, args, r); err != nil {
+	if r, err = b.finalize(e.call, e.args, r); err != nil {
 		return err
 	}
 	end := op.ToolEvent{Result: resultJSON(r), IsError: r.IsError, Terminate: r.Terminate}
-	i.show(ctx, op.EventToolEnd, end, func() { p.lane.toolEnded(c.ResultEntryID) })
-	return b.stage(ctx, c, call, r, live)
+	i.show(ctx, op.EventToolEnd, end, func() { p.lane.toolEnded(id) })
+	return b.stage(ctx, e.planned, e.call, r, live)
 }
 
 // runTool turns a panic of a tool into an error result: one call must not take
@@ -84,17 +109,22 @@ func (b *batch) finalize(call message.Block, args json.RawMessage, r message.Too
 	return patched, nil
 }
 
-// unstarted settles a call whose intent is durable but whose effect an abort
-// prevented: it is known not to have run.
-func (b *batch) unstarted(ctx context.Context, c op.ToolCall, call message.Block, cause error) error {
+// abandon settles a call whose intent is durable but whose effect an abort
+// prevented. One that this process cleared is known not to have run; whether an
+// earlier process ran an orphan, nobody knows.
+func (e *execution) abandon(ctx context.Context, cause error) error {
 	var abort *effect.AbortRequested
-	if !errors.As(cause, &abort) {
+	if !errors.As(cause, &abort) && !errors.Is(cause, errCancelled) {
 		return cause
 	}
-	if !b.pass.interrupted(cause) {
+	if !e.batch.pass.interrupted(cause) {
 		return cause
 	}
-	if err := b.stage(ctx, c, call, *aborted(), unstarted); err != nil {
+	settle := func() error { return e.batch.stage(ctx, e.planned, e.call, *aborted(), unstarted) }
+	if e.recovery {
+		settle = func() error { return e.batch.interrupt(ctx, e.planned, e.call) }
+	}
+	if err := settle(); err != nil {
 		return err
 	}
 	return errCancelled

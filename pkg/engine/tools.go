@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -86,36 +85,42 @@ func (b *batch) bind(state op.ToolBatch) *MissingIdentities {
 // sequential runs one call at a time, to its placement.
 func (b *batch) sequential(ctx context.Context, state op.ToolBatch) error {
 	for _, c := range state.Calls {
-		start, err := b.start(ctx, c)
+		e, err := b.start(ctx, c)
 		if err != nil {
 			return err
 		}
-		if start == nil {
+		if e == nil {
 			continue
 		}
-		if err := start(ctx); err != nil {
+		if err := e.run(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parallel starts the calls in source order and lets them settle on their own.
-// An error stops further starts; what has started always settles.
+// parallel starts the calls in one pass in source order: a call is cleared when
+// the effect of the one before it has been admitted (spec §3.8, §5.7). From there
+// on each settles on its own. An error stops further starts; what has started
+// always settles.
 func (b *batch) parallel(ctx context.Context, state op.ToolBatch) error {
-	var running sync.WaitGroup
-	errs := make([]error, len(state.Calls))
-	for i, c := range state.Calls {
-		start, err := b.start(ctx, c)
+	ends := make(chan error, len(state.Calls))
+	running := 0
+	var errs []error
+	for _, c := range state.Calls {
+		e, err := b.start(ctx, c)
 		if err != nil {
-			errs[i] = err
+			errs = append(errs, err)
 			break
 		}
-		if start != nil {
-			running.Go(func() { errs[i] = start(ctx) })
+		if e != nil {
+			running++
+			e.begin(ctx, ends)
 		}
 	}
-	running.Wait()
+	for range running {
+		errs = append(errs, <-ends)
+	}
 	return firstError(errs)
 }
 
@@ -137,7 +142,7 @@ func firstError(errs []error) error {
 
 // start brings a call to the point where its effect may run, and returns what
 // runs and settles it; nil when nothing is left to do but placement.
-func (b *batch) start(ctx context.Context, c op.ToolCall) (func(context.Context) error, error) {
+func (b *batch) start(ctx context.Context, c op.ToolCall) (*execution, error) {
 	call := b.calls[c.SourceIndex]
 	switch c.Status {
 	case op.CallPlanned:
@@ -150,7 +155,7 @@ func (b *batch) start(ctx context.Context, c op.ToolCall) (func(context.Context)
 
 // clear prepares a planned call: lookup, arguments, before_tool, then the intent.
 // What cannot run is staged at once, without an effect.
-func (b *batch) clear(ctx context.Context, c op.ToolCall, call message.Block) (func(context.Context) error, error) {
+func (b *batch) clear(ctx context.Context, c op.ToolCall, call message.Block) (*execution, error) {
 	tool, args, immediate, err := b.prepare(call)
 	if err != nil {
 		return nil, err
@@ -171,7 +176,7 @@ func (b *batch) clear(ctx context.Context, c op.ToolCall, call message.Block) (f
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return b.execute(ctx, c, call, tool, args, false) }, nil
+	return &execution{batch: b, planned: c, call: call, tool: tool, args: args}, nil
 }
 
 // prepare finds the tool and its effective arguments, or the synthetic result of
@@ -207,7 +212,7 @@ func (b *batch) prepare(call message.Block) (effect.Tool, json.RawMessage, *mess
 
 // adoptOrphan settles a call whose process is gone: a safe one runs again with
 // its stored arguments, any other is interrupted (spec §4.5).
-func (b *batch) adoptOrphan(ctx context.Context, c op.ToolCall, call message.Block) (func(context.Context) error, error) {
+func (b *batch) adoptOrphan(ctx context.Context, c op.ToolCall, call message.Block) (*execution, error) {
 	tool := b.tools[call.Name]
 	if c.Replay != op.ReplaySafe || tool == nil || !tool.ReplaySafe() {
 		return nil, b.interrupt(ctx, c, call)
@@ -222,7 +227,7 @@ func (b *batch) adoptOrphan(ctx context.Context, c op.ToolCall, call message.Blo
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return b.execute(ctx, c, call, tool, args, true) }, nil
+	return &execution{batch: b, planned: c, call: call, tool: tool, args: args, recovery: true}, nil
 }
 
 // interrupt stages the result of a call that may have run and never will again,

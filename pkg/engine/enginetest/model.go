@@ -55,7 +55,17 @@ func (m *Model) Stream(ctx context.Context, req effect.Request) iter.Seq[message
 	m.requests = append(m.requests, req)
 	n := len(m.requests)
 	m.mu.Unlock()
-	reply := m.Reply(n, req)
+	return m.play(ctx, n, req, func() Reply { return m.Reply(n, req) })
+}
+
+// play sends an answer, unless the process dies of asking for it.
+func (m *Model) play(ctx context.Context, n int, req effect.Request, answer func() Reply) iter.Seq[message.StreamEvent] {
+	life := m.pace.world.life
+	died, alive := life.effect("request")
+	if !alive {
+		return func(func(message.StreamEvent) bool) {}
+	}
+	reply := answer()
 	m.pace.request(n, req)
 	events, final := reply.events(m.ModelInfo, req.Now)
 	return func(yield func(message.StreamEvent) bool) {
@@ -63,24 +73,35 @@ func (m *Model) Stream(ctx context.Context, req effect.Request) iter.Seq[message
 		for i, ev := range events {
 			m.pace.wait(ctx)
 			if i < final && ctx.Err() != nil {
+				died()
 				yield(m.aborted(req.Now))
 				return
 			}
-			if reply.Pause != nil && ev.Delta != "" && events[i+1].Delta == "" {
+			last := i+1 < len(events) && ev.Delta != "" && events[i+1].Delta == ""
+			if reply.Midway != nil && (last || i == final) {
+				reply.Midway()
+				reply.Midway = nil
+			}
+			if reply.Pause != nil && last {
 				select {
 				case <-reply.Pause:
 				case <-ctx.Done():
 				}
 			}
 			m.pace.event(ev)
+			if i >= final {
+				died()
+			}
 			if !yield(ev) {
 				return
 			}
 		}
 		if !reply.Hang {
+			died()
 			return
 		}
 		m.hang(ctx)
+		died()
 		yield(m.aborted(req.Now))
 	}
 }

@@ -1,6 +1,8 @@
 package enginetest
 
 import (
+	"encoding/json"
+
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
@@ -11,6 +13,10 @@ type Reply struct {
 	// Chunks are the deltas of one text block.
 	Chunks   []string
 	Thinking string // of one block before the text, in one delta
+	// Calls are the tool calls after the text, each with its arguments in one delta.
+	Calls []message.Block
+	// Deferred is the handle of an answer that comes later.
+	Deferred json.RawMessage
 	Stop     message.StopReason
 	Usage    *message.Usage // nil: 10 in, 1 out per chunk
 
@@ -21,6 +27,8 @@ type Reply struct {
 	// Bare leaves everything but the terminal event out.
 	Bare bool
 
+	// Midway runs before the last chunk; without chunks, before the answer ends.
+	Midway func()
 	// Pause is received from before the last chunk, when it is set.
 	Pause <-chan struct{}
 	// Hang waits for the end of the request's context after the chunks and then
@@ -31,6 +39,14 @@ type Reply struct {
 	// Events replaces everything above.
 	Events []message.StreamEvent
 }
+
+// Call is one tool call of an answer.
+func Call(id, name, arguments string) message.Block {
+	return message.Block{Type: message.BlockToolCall, ID: id, Name: name, Arguments: json.RawMessage(arguments)}
+}
+
+// Ask is an answer that calls tools.
+func Ask(calls ...message.Block) Reply { return Reply{Calls: calls} }
 
 // Say is an answer of one chunk per text.
 func Say(chunks ...string) Reply { return Reply{Chunks: chunks} }
@@ -58,6 +74,9 @@ func (r Reply) events(info effect.ModelInfo, now int64) (events []message.Stream
 		return events, final
 	}
 	base.Usage, base.StopReason, base.ErrorMessage = r.usage(), r.stop(), r.Error
+	if r.Deferred != nil {
+		base.Deferred = r.Deferred
+	}
 	if r.Note.Known {
 		base.Diagnostics = message.AppendProviderError(nil, r.Note)
 	}
@@ -93,7 +112,21 @@ func (r Reply) blocks(a *message.Assistant) (events []message.StreamEvent) {
 	if len(r.Chunks) > 0 {
 		block(message.BlockText, message.EventTextStart, message.EventTextDelta, message.EventTextEnd, r.Chunks...)
 	}
+	for _, call := range r.Calls {
+		events = append(events, callEvents(call, len(a.Content))...)
+		a.Content = append(a.Content, call)
+	}
 	return events
+}
+
+func callEvents(call message.Block, index int) []message.StreamEvent {
+	open := call
+	open.Arguments = json.RawMessage("{}")
+	return []message.StreamEvent{
+		{Type: message.EventToolCallStart, ContentIndex: index, Block: open},
+		{Type: message.EventToolCallDelta, ContentIndex: index, Delta: string(call.Arguments)},
+		{Type: message.EventToolCallEnd, ContentIndex: index, Block: call},
+	}
 }
 
 func (r Reply) usage() message.Usage {
@@ -110,6 +143,10 @@ func (r Reply) stop() message.StopReason {
 		return r.Stop
 	case r.Error != "":
 		return message.StopError
+	case r.Deferred != nil:
+		return message.StopDeferred
+	case len(r.Calls) > 0:
+		return message.StopToolUse
 	}
 	return message.StopStop
 }

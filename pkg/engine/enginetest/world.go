@@ -52,6 +52,7 @@ type World struct {
 	ref    store.Ref
 	driver store.Driver
 	pace   *pace
+	life   *life
 }
 
 // Memory makes the driver of a world that does not care.
@@ -80,7 +81,7 @@ func Unconfigured(tb TB) *World {
 
 func newWorld(tb TB, driver store.Driver, dir string, cfg *store.LaneConfiguration) *World {
 	tb.Helper()
-	w := &World{TB: tb, Clock: NewClock(), Models: &Models{complain: tb.Errorf}, Trace: &Trace{}}
+	w := &World{TB: tb, Clock: NewClock(), Models: &Models{complain: tb.Errorf}, Trace: &Trace{}, life: &life{}}
 	w.pace = newPace(w)
 	w.Pace = &w.pace.mode
 	w.Model = &Model{
@@ -128,7 +129,7 @@ func (w *World) decorate(b store.Backend) store.Backend {
 	if w.Decorate != nil {
 		b = w.Decorate(b)
 	}
-	return paced{b, w.pace}
+	return paced{mortal{b, w.life}, w.pace}
 }
 
 // Open opens the session and restores a harness over it; nothing starts.
@@ -173,6 +174,13 @@ func (w *World) open(plan storetest.Plan) {
 	w.Decorate = func(b store.Backend) store.Backend { return storetest.NewFaulty(b, plan) }
 	w.Open()
 	w.Decorate = nil
+}
+
+// OpenMortal opens the session in a process that dies as planned.
+func (w *World) OpenMortal(d Death) {
+	w.TB.Helper()
+	w.life = &life{death: d}
+	w.Open()
 }
 
 // Die drives an operation in a process that dies on the way.

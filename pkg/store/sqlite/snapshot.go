@@ -43,9 +43,9 @@ const (
 	WHERE seq > ? ORDER BY seq`
 	sqlStructuresAfter = `SELECT ` + structureColumns + ` FROM entries e WHERE e.seq > ? ORDER BY e.seq`
 	sqlUsageIDsAfter   = `SELECT id, seq, ifnull(entry_id, ''), adjustment FROM usage_ledger WHERE seq > ? ORDER BY seq`
-	sqlValueKeys = `SELECT seq, namespace, key FROM scalar_values ORDER BY seq`
-	sqlListKeys  = `SELECT seq, namespace, key FROM list_values ORDER BY seq`
-	sqlElement   = `SELECT value FROM list_values WHERE namespace = ? AND key = ? AND seq = ?`
+	sqlValueKeys       = `SELECT seq, namespace, key FROM scalar_values ORDER BY seq`
+	sqlListKeys        = `SELECT seq, namespace, key FROM list_values ORDER BY seq`
+	sqlElement         = `SELECT value FROM list_values WHERE namespace = ? AND key = ? AND seq = ?`
 )
 
 // recordBytes is about what a record needs beside its payload.
