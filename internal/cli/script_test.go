@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,7 +27,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"drover":      func() { os.Exit(int(run(strictFactory(), os.Args[1:]))) },
 		"drover-kill": killMain,
-		"sql":         sqlMain,
 	})
 }
 
@@ -65,32 +63,10 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "field": cmdField, "setfield": cmdSetField, "setout": cmdSetOut, "count": cmdCount, "until": cmdUntil,
+			"sql": cmdSQL, "cutoff": cmdCutOff, "badpage": cmdBadPage,
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
-}
-
-// sqlMain is sql FILE STATEMENT: what somebody does to a session by hand. A query
-// prints its first column.
-func sqlMain() {
-	db, err := sql.Open("sqlite", os.Args[1])
-	if err == nil {
-		var rows *sql.Rows
-		if rows, err = db.Query(os.Args[2]); err == nil {
-			for rows.Next() {
-				var text string
-				if err = rows.Scan(&text); err != nil {
-					break
-				}
-				fmt.Println(text)
-			}
-			err = errors.Join(err, rows.Err(), rows.Close(), db.Close())
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }
 
 // exits CODE PROGRAM ARG...: runs a program and wants this very exit code.

@@ -24,8 +24,14 @@ type Lock struct {
 // TryLock takes the lock at path at once, creating its file when needed. It
 // returns nil and no error while another descriptor, of this process or any
 // other, holds the lock.
+//
+// A symbolic link to nothing is refused: the lock would come into being wherever
+// the link points, out of sight of whoever removes the session.
 func TryLock(path string) (*Lock, error) {
 	for {
+		if DanglingLink(path) {
+			return nil, &fs.PathError{Op: "lock", Path: path, Err: errDangling}
+		}
 		f := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(FileMode))
 		ok, err := f.TryLock()
 		if err != nil {
@@ -45,6 +51,18 @@ func TryLock(path string) (*Lock, error) {
 			return nil, err
 		}
 	}
+}
+
+var errDangling = errors.New("the lock file is a symbolic link to nothing")
+
+// DanglingLink reports a symbolic link whose target does not exist.
+func DanglingLink(path string) bool {
+	link, err := os.Lstat(path)
+	if err != nil || link.Mode()&fs.ModeSymlink == 0 {
+		return false
+	}
+	_, err = os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // Named reports whether the lock's path still names the locked file. Once it

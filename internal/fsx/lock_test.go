@@ -2,8 +2,10 @@ package fsx_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -193,4 +195,40 @@ func TestLockExcludesWhileItsFileComesAndGoes(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A link to nothing is no lock file, and nothing is made where it points.
+func TestLockRefusesADanglingLink(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.lock")
+	for _, target := range []string{filepath.Join(dir, "elsewhere"), filepath.Join(dir, "no", "folder")} {
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		lock, err := fsx.TryLock(path)
+		var bad *fs.PathError
+		if lock != nil || !errors.As(err, &bad) || bad.Path != path || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("to %s: got %v, %v, want a *fs.PathError of %s", target, lock, err, path)
+		}
+		if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was made", target)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One to a file is followed: whoever put it there moved the locks elsewhere.
+	if err := os.WriteFile(filepath.Join(dir, "there"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "there"), path); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := fsx.TryLock(path)
+	if lock == nil || err != nil {
+		t.Fatalf("a link to a file: %v, %v", lock, err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -38,6 +38,7 @@ type backend struct {
 	size   int64 // where the next line starts
 	end    int64 // where the file ends, as this owner left it
 	bare   bool  // the last line still needs its newline
+	torn   int64 // the number of the line that lies between size and end, if any
 	broken error // why nothing more is accepted
 	tally  tally
 	idle   int64 // the size below which no compaction starts by itself

@@ -3,11 +3,13 @@ package jsonl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -20,10 +22,37 @@ func (r *reader) Problems(ctx context.Context) iter.Seq[store.Problem] {
 		if err != nil || lease != nil {
 			return nil, err
 		}
-		found, err := temporaries(r.path)
-		bad, lockErr := lockProblem(r.path)
-		return append(found, bad...), errors.Join(err, lockErr)
+		torn, err := r.tornTail()
+		if err != nil {
+			return nil, err
+		}
+		found, err := beside(r.path)
+		return append(torn, found...), err
 	})
+}
+
+// tornTail reports what follows the last commit, unless somebody has written
+// since the file was read.
+func (r *reader) tornTail() ([]store.Problem, error) {
+	settled, err := settledEnd(r.file)
+	if err != nil || settled != r.size {
+		return nil, err
+	}
+	info, err := r.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return tornTail(r.next, r.size, info.Size()), nil
+}
+
+// tornTail is the finding on a file that ends in the middle of a line: a commit
+// that no caller was told of. It is no damage; the next writer cuts it off (D15).
+func tornTail(line, size, end int64) []store.Problem {
+	if end <= size {
+		return nil
+	}
+	return []store.Problem{warning("torn_tail", fmt.Sprintf("line %d, byte %d", line, size),
+		fmt.Sprintf("the last %d bytes are the beginning of a commit that was not finished; the next writer cuts them off", end-size))}
 }
 
 // Problems checks what lies beside the file, while no compaction runs.
@@ -33,10 +62,16 @@ func (b *backend) Problems(ctx context.Context) iter.Seq[store.Problem] {
 			return nil, err
 		}
 		defer b.leave()
-		found, err := temporaries(b.path)
-		bad, lockErr := lockProblem(b.path)
-		return append(found, bad...), errors.Join(err, lockErr)
+		found, err := beside(b.path)
+		return append(tornTail(b.torn, b.size, b.end), found...), err
 	})
+}
+
+// beside finds what is left or broken in the file's neighbourhood.
+func beside(path string) ([]store.Problem, error) {
+	found, err := temporaries(path)
+	bad, lockErr := lockProblem(path)
+	return append(found, bad...), errors.Join(err, lockErr)
 }
 
 func problems(find func() ([]store.Problem, error)) iter.Seq[store.Problem] {
@@ -65,10 +100,13 @@ func temporaries(path string) ([]store.Problem, error) {
 	return out, err
 }
 
-// lockProblem reports a lock file that says nothing about its last owner. It
-// locks all the same, and the next owner writes it anew.
+// lockProblem reports a lock file that says nothing about its last owner, which
+// locks all the same and is written anew by the next, and one that cannot lock.
 func lockProblem(path string) ([]store.Problem, error) {
 	name := lockPath(path)
+	if fsx.DanglingLink(name) {
+		return []store.Problem{warning("lease", filepath.Base(name), "the lock file is a symbolic link to nothing: the session cannot be written")}, nil
+	}
 	content, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || (err == nil && len(content) == 0) {
 		return nil, nil

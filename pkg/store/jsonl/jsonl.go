@@ -98,7 +98,7 @@ func (d Driver) open(ctx context.Context, path string, lock *fsx.Lock, o store.O
 	}
 	b := &backend{
 		State: l.state, fs: d.fs(), path: path, file: f, lock: lock, now: now, powerSafe: o.PowerSafe,
-		turn: make(chan struct{}, 1), size: l.size, end: l.end, bare: l.bare, tally: l.tally,
+		turn: make(chan struct{}, 1), size: l.size, end: l.end, bare: l.bare, torn: l.next, tally: l.tally,
 	}
 	b.tidy(ctx)
 	b.leave()

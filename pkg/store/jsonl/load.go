@@ -17,6 +17,8 @@ type loaded struct {
 	// size is where the last complete line ends; what follows up to end is a
 	// torn tail.
 	size, end int64
+	// next is the number of the line that follows the last complete one.
+	next int64
 	// bare: the last complete line has no newline yet.
 	bare bool
 	// tally is of the records up to size.
@@ -44,7 +46,7 @@ func load(f fsx.File, path string, end int64) (*loaded, error) {
 	for n := int64(2); ; n++ {
 		line, offset, whole, err := r.next()
 		if errors.Is(err, io.EOF) || (err == nil && !whole && rawjson.Valid(line) != nil) {
-			l.end, l.tally = r.end, d.tally
+			l.end, l.tally, l.next = r.end, d.tally, n
 			return l, nil
 		}
 		if err != nil {

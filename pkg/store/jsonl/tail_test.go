@@ -2,6 +2,8 @@ package jsonl_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,4 +133,44 @@ func TestHeaderWithoutNewline(t *testing.T) {
 		t.Errorf("%d lines", n)
 	}
 	same(t, "records", len(records(t, open(t, path))), 1)
+}
+
+// A torn tail is told, by line and byte, and is no damage: to a reader as long as
+// nobody owns the session, to its owner until the first commit cuts it off.
+func TestTornTailIsTold(t *testing.T) {
+	path := fresh(t)
+	b := open(t, path)
+	commit(t, b, user("e1", "", "one"))
+	closeStore(t, b)
+	whole := read(t, path)
+	findings := func(r store.Reader) []store.Problem { return slices.Collect(r.(store.Checker).Problems(t.Context())) }
+	sight := func() []store.Problem {
+		v := view(t, path)
+		defer closeStore(t, v)
+		return findings(v)
+	}
+
+	var none []store.Problem
+	same(t, "whole", sight(), none)
+	write(t, path, whole[:len(whole)-1])
+	same(t, "only the newline is missing", sight(), none)
+	const tail = `{"kind":"value","op":"set","se`
+	write(t, path, append(whole, tail...))
+	want := []store.Problem{{
+		Code: "torn_tail", Severity: store.SeverityWarning,
+		Message: "the last 30 bytes are the beginning of a commit that was not finished; the next writer cuts them off",
+		Where:   fmt.Sprintf("line %d, byte %d", strings.Count(string(whole), "\n")+1, len(whole)),
+	}}
+	same(t, "torn", sight(), want)
+
+	stale := view(t, path)
+	b = open(t, path)
+	same(t, "to its owner", findings(b), want)
+	same(t, "beside an owner", sight(), none)
+	commit(t, b, store.SessionName().Set("after"))
+	same(t, "after a commit", findings(b), none)
+	closeStore(t, b)
+	same(t, "to a reader of what was", findings(stale), none)
+	closeStore(t, stale)
+	same(t, "cut off", sight(), none)
 }

@@ -19,6 +19,8 @@ type reader struct {
 	*memory.State
 	path string
 	file fsx.File
+	size int64 // how much of the file was read
+	next int64 // the number of the line that follows
 	once sync.Once
 	err  error
 }
@@ -44,7 +46,7 @@ func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
 	}
 	l, err := loadSettled(f, path)
 	if err == nil {
-		return &reader{State: l.state, path: real, file: f}, nil
+		return &reader{State: l.state, path: real, file: f, size: l.size, next: l.next}, nil
 	}
 	err = errors.Join(err, f.Close())
 	var legacy *store.Legacy
