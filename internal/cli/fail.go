@@ -60,7 +60,10 @@ func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
-	f := explainStore(err)
+	f := explainPanic(err)
+	if f == nil {
+		f = explainStore(err)
+	}
 	if f == nil {
 		f = explainSystem(err)
 	}
@@ -72,6 +75,19 @@ func explain(err error) *failure {
 		f.message = err.Error()
 	}
 	return f
+}
+
+// explainPanic knows a defect that the engine caught; nil for any other error. The
+// stack is for whoever mends it, and stands where scripts find it.
+func explainPanic(err error) *failure {
+	e, ok := errors.AsType[*store.Panicked](err)
+	if !ok {
+		return nil
+	}
+	return &failure{
+		code: exitInternal, tag: "fault", message: e.Error() + "; the session was closed as it stood",
+		details: func(o *object) { o.str("stack", string(e.Stack)) },
+	}
 }
 
 // explainStore knows the refusals of store and engine; nil for any other error.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -57,7 +58,8 @@ func ended(ctx context.Context, session, lane, id string, d engine.DriveOutcome,
 		return d, outcomeFailure(session, lane, d)
 	}
 	err = bySignal(ctx, err)
-	if f := explain(err); f.tag == "interrupted" {
+	f := explain(err)
+	if _, panicked := errors.AsType[*store.Panicked](err); panicked || f.tag == "interrupted" {
 		return d, f.withHint("go on with `drover drive %s`", session)
 	}
 	return d, err

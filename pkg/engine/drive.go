@@ -136,7 +136,10 @@ func mismatch(ctx context.Context, q store.Queries, t op.Turn, expected string) 
 func (p *pass) run() {
 	defer p.lane.h.passes.Done()
 	p.span = p.lane.h.opts.Telemetry.Start(telemetry.SpanRun, telemetry.String("pi.operation_id", p.operationID), telemetry.String("pi.lane", p.lane.name))
-	p.outcome, p.err = p.drive(context.Background())
+	p.err = p.lane.h.session.Guard(func() (err error) {
+		p.outcome, err = p.drive(context.Background())
+		return err
+	})
 	p.span.Set(telemetry.String("pi.outcome", string(p.outcome.Kind)))
 	p.span.End(p.err)
 	p.remove()

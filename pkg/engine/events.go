@@ -16,6 +16,8 @@ type Event = op.Event
 // happens off the line, so that a listener may read.
 type bus struct {
 	line store.Line
+	// guard keeps a listener that panics from ending the process.
+	guard func(func() error) error
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -71,13 +73,17 @@ func (b *bus) deliver(events []op.Event) {
 	b.mu.Lock()
 	listeners := b.listeners
 	b.mu.Unlock()
-	for _, e := range events {
-		for _, l := range listeners {
-			if l.joined {
-				l.listen(e)
+	// The fault is told by whatever is next done with the session.
+	_ = b.guard(func() error {
+		for _, e := range events {
+			for _, l := range listeners {
+				if l.joined {
+					l.listen(e)
+				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // enqueue admits events in order without waiting for their delivery.

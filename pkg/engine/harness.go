@@ -36,6 +36,7 @@ func New(ctx context.Context, o Options) (*Harness, error) {
 		return nil, err
 	}
 	h := &Harness{opts: o, session: o.Session, lanes: make(map[string]*Lane)}
+	h.events.guard = o.Session.Guard
 	h.closing, h.stop = context.WithCancelCause(context.Background())
 	leaves, err := store.Scan(ctx, o.Session, store.LaneLeaves())
 	if err != nil {
@@ -128,7 +129,7 @@ func (h *Harness) admission() error {
 	return h.sealed
 }
 
-// fault ends everything after a commit that failed (spec §4.8).
+// fault ends everything after a commit that failed or a panic (spec §4.8).
 func (h *Harness) fault(err error) {
 	h.seal(err)
 	h.events.enqueue([]op.Event{{Type: op.EventFault, Code: "fault", ErrorText: err.Error()}})

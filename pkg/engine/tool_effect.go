@@ -34,7 +34,7 @@ func (e *execution) begin(ctx context.Context, ends chan<- error) {
 	e.admitted = sync.OnceFunc(func() { close(admitted) })
 	go func() {
 		defer e.admitted()
-		ends <- e.run(ctx)
+		ends <- e.batch.pass.lane.h.session.Guard(func() error { return e.run(ctx) })
 	}()
 	<-admitted
 }

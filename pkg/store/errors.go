@@ -103,14 +103,17 @@ func (e *Ambiguous) Error() string {
 	return fmt.Sprintf("%q matches %d sessions", e.Arg, len(e.Candidates))
 }
 
-// Fault is a commit that failed after it was admitted: memory and disk may
-// differ, so the session accepts nothing more (spec §4.8).
+// Fault is a commit that failed after it was admitted, or a panic: memory and disk
+// may differ, so the session accepts nothing more (spec §4.8).
 type Fault struct {
 	Doing string // what failed, when it was no commit
 	Err   error
 }
 
 func (e *Fault) Error() string {
+	if panicked, ok := errors.AsType[*Panicked](e.Err); ok {
+		return panicked.Error()
+	}
 	if e.Doing == "" {
 		return "commit: " + e.Err.Error()
 	}

@@ -96,11 +96,13 @@ func (r *Repo) moment(ctx context.Context, src Ref, open *Session) (*Snapshot, e
 func (s *Session) coherent(ctx context.Context) (*Snapshot, error) {
 	taken := make(chan *Snapshot, 1)
 	err := s.commits.Do(ctx, func() error {
-		snap, err := s.backend.Snapshot(ctx)
-		if err == nil {
-			taken <- snap
-		}
-		return err
+		return s.Guard(func() error {
+			snap, err := s.backend.Snapshot(ctx)
+			if err == nil {
+				taken <- snap
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

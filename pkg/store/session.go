@@ -95,7 +95,7 @@ func (s *Session) Enqueue(lane string, fn func(*Mutator) error) *Ticket {
 func (s *Session) job(lane string, fn func(*Mutator) error) error {
 	m := &Mutator{Queries: s.Queries, session: s, lane: lane}
 	defer m.spent.Store(true)
-	return fn(m)
+	return s.Guard(func() error { return fn(m) })
 }
 
 // Mutator is the callback-scoped write capability of one lane job (spec §2.8).
@@ -125,16 +125,18 @@ func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
 // that stops waiting must not tear a transaction.
 func (s *Session) commit(tx Tx) (CommitResult, error) {
 	var res CommitResult
-	err := s.commits.Do(context.Background(), func() (err error) {
-		if err := s.Fault(); err != nil {
-			return err
-		}
-		res, err = s.backend.Commit(context.Background(), tx)
-		var invalid *InvalidWrite
-		if err == nil || errors.As(err, &invalid) || errors.Is(err, ErrClosed) {
-			return err
-		}
-		return s.failed(err) // before the next commit gets its turn
+	err := s.commits.Do(context.Background(), func() error {
+		return s.Guard(func() (err error) {
+			if err := s.Fault(); err != nil {
+				return err
+			}
+			res, err = s.backend.Commit(context.Background(), tx)
+			var invalid *InvalidWrite
+			if err == nil || errors.As(err, &invalid) || errors.Is(err, ErrClosed) {
+				return err
+			}
+			return s.failed(err) // before the next commit gets its turn
+		})
 	})
 	return res, err
 }
