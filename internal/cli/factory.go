@@ -115,6 +115,23 @@ func (f *factory) newPrinter() (*printer, error) {
 	return f.printerFor(c.output), nil
 }
 
+// plainOut is the printer of a command that needs no configuration: a broken one,
+// which the command may be there to explain, does not stop it. A wrong flag does.
+func (f *factory) plainOut() (*printer, error) {
+	p, err := f.out()
+	if err == nil {
+		return p, nil
+	}
+	if typed, given := f.flags.given["output"]; given {
+		form, bad := parseFormat(typed)
+		if bad != nil {
+			return nil, usagef("--output: %q: %v", escapeLine(typed), bad)
+		}
+		return f.printerFor(form), nil
+	}
+	return f.printerFor(guessFormat(nil, f.env("DROVER_OUTPUT"))), nil
+}
+
 func (f *factory) printerFor(form format) *printer {
 	return &printer{
 		streams: f.io, format: form, now: f.now,

@@ -27,7 +27,7 @@ func newHelpCmd(f *factory, runF func(context.Context, *helpOptions) error) *cob
 			return helpTopics(cmd.Root(), args), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out, err := f.out()
+			out, err := f.plainOut()
 			if err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ func newVersionCmd(f *factory, runF func(context.Context, *versionOptions) error
 		Long:  "Tell the version of this binary and of the sessions it writes." + exitHelp(exitOK, exitUsage),
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := f.out()
+			out, err := f.plainOut()
 			if err != nil {
 				return err
 			}
