@@ -22,11 +22,18 @@ func (e badLine) Error() string { return e.msg }
 // replayed decodes one line into a fresh state and returns its live records.
 func replayed(line []byte) ([]store.Record, error) {
 	src := source{bytes.NewReader(line)}
-	s := memory.NewState(store.Header{}, src)
-	if bad := newDecoder(s).line(bytes.TrimSuffix(line, []byte("\n")), 0); bad != nil {
+	p := newReplay(memory.NewState(store.Header{}, src), "")
+	d := newDecoder()
+	bad := d.line(bytes.TrimSuffix(line, []byte("\n")), 0, 0)
+	for i := range d.items {
+		if err := p.item(&d.items[i]); err != nil {
+			return nil, badLine{fault{d.items[i].at, err.Error()}}
+		}
+	}
+	if bad != nil {
 		return nil, badLine{*bad}
 	}
-	snap, err := s.Snapshot(context.Background())
+	snap, err := p.state.Snapshot(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -127,15 +134,16 @@ func TestCodecRoundTrip(t *testing.T) {
 
 // slowly decodes a one-object line by the slow path alone.
 func slowly(line []byte) ([]store.Record, error) {
-	s := memory.NewState(store.Header{}, source{bytes.NewReader(line)})
-	d := newDecoder(s)
+	p := newReplay(memory.NewState(store.Header{}, source{bytes.NewReader(line)}), "")
+	d := newDecoder()
+	it := d.push()
 	if _, bad := d.slow(line, 0); bad != nil {
 		return nil, badLine{*bad}
 	}
-	if err := s.Replay(&d.record, d.place); err != nil {
+	if err := p.item(it); err != nil {
 		return nil, err
 	}
-	snap, err := s.Snapshot(context.Background())
+	snap, err := p.state.Snapshot(context.Background())
 	if err != nil {
 		return nil, err
 	}

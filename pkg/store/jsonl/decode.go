@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/memory"
 )
@@ -20,30 +21,59 @@ func faultf(at int, format string, args ...any) *fault {
 	return &fault{at, fmt.Sprintf(format, args...)}
 }
 
-// decoder turns the lines of a file into records and replays them.
+// item is one decoded record. What it refers to in its line is valid as long as
+// the line is.
+type item struct {
+	record store.Record
+	entry  store.Entry    // of an entry record
+	usage  store.UsageRow // of a usage record
+	sum    message.Usage  // what its usage says
+	summed bool           // sum could be read
+	ref    []byte         // the parent's or the entry's id, which is to be interned
+	place  memory.Place
+	line   int // counted from the first of its block
+	at     int // where the record starts in its line
+	size   int64
+}
+
+// decoder turns lines into records, whatever came before them: several can work
+// on one file.
 //
 // Lines that appendLine wrote are recognized by their literal text, so that
 // only payloads need a scan; any other order or spelling of members takes the
 // slow path, with the same result.
 type decoder struct {
-	state *memory.State
-	tally tally
+	items []item // the records so far
 	ids   arena
 	names map[string]string // recurring strings
 
-	record store.Record // the current one; its parts are reused
-	entry  store.Entry
-	usage  store.UsageRow
-	place  memory.Place
+	record *store.Record // of the item that is being made; so are the next
+	entry  *store.Entry
+	usage  *store.UsageRow
+	place  *memory.Place
+	ref    *[]byte
 }
 
-func newDecoder(s *memory.State) *decoder {
-	return &decoder{state: s, tally: newTally(), names: make(map[string]string)}
+func newDecoder() *decoder { return &decoder{names: make(map[string]string)} }
+
+// push starts the next item, in the memory of an earlier one if there was one.
+func (d *decoder) push() *item {
+	if n := len(d.items); n < cap(d.items) {
+		d.items = d.items[:n+1]
+	} else {
+		d.items = append(d.items, item{})
+	}
+	it := &d.items[len(d.items)-1]
+	d.record, d.entry, d.usage, d.place, d.ref = &it.record, &it.entry, &it.usage, &it.place, &it.ref
+	d.clear()
+	return it
 }
 
-// line replays the commit that one line holds. base is the line's offset in the
-// file.
-func (d *decoder) line(line []byte, base int64) *fault {
+func (d *decoder) clear() { *d.record, *d.place, *d.ref = store.Record{}, memory.Place{}, nil }
+
+// line decodes the commit that one line holds. base is the line's offset in the
+// file, number that in its block.
+func (d *decoder) line(line []byte, base int64, number int) *fault {
 	i := skipSpace(line, 0)
 	if i == len(line) {
 		return faultf(0, "line is blank")
@@ -51,9 +81,9 @@ func (d *decoder) line(line []byte, base int64) *fault {
 	var bad *fault
 	switch line[i] {
 	case '{':
-		i, bad = d.replay(line, i, base)
+		i, bad = d.element(line, i, base, number)
 	case '[':
-		i, bad = d.array(line, i, base)
+		i, bad = d.array(line, i, base, number)
 	default:
 		return faultf(i, "line is no JSON object or array")
 	}
@@ -66,7 +96,7 @@ func (d *decoder) line(line []byte, base int64) *fault {
 	return nil
 }
 
-func (d *decoder) array(line []byte, i int, base int64) (int, *fault) {
+func (d *decoder) array(line []byte, i int, base int64, number int) (int, *fault) {
 	for first := true; ; first = false {
 		i = skipSpace(line, i+1)
 		switch {
@@ -76,7 +106,7 @@ func (d *decoder) array(line []byte, i int, base int64) (int, *fault) {
 			return i, faultf(i, "element of the commit is no JSON object")
 		}
 		var bad *fault
-		if i, bad = d.replay(line, i, base); bad != nil {
+		if i, bad = d.element(line, i, base, number); bad != nil {
 			return i, bad
 		}
 		i = skipSpace(line, i)
@@ -89,23 +119,26 @@ func (d *decoder) array(line []byte, i int, base int64) (int, *fault) {
 	}
 }
 
-// replay applies the object at line[i] and returns the index after it.
-func (d *decoder) replay(line []byte, i int, base int64) (int, *fault) {
+// element decodes the object at line[i] and returns the index after it.
+func (d *decoder) element(line []byte, i int, base int64, number int) (int, *fault) {
+	it := d.push()
 	end, bad := d.object(line, i)
 	if bad != nil {
+		d.items = d.items[:len(d.items)-1]
 		return i, bad
 	}
-	if err := d.state.Replay(&d.record, moved(d.place, base)); err != nil {
-		return i, &fault{i, err.Error()}
+	it.place = moved(it.place, base)
+	it.line, it.at, it.size = number, i, int64(end-i+len("\n"))
+	if it.summed = it.record.Kind == store.KindUsage; it.summed {
+		sum, err := message.ParseUsage(it.usage.Usage)
+		it.sum, it.summed = sum, err == nil
 	}
-	d.tally.add(&d.record, int64(end-i+len("\n")))
 	return end, nil
 }
 
-// object decodes the object at line[i] into d.record and d.place, whose offsets
-// are in line.
+// object decodes the object at line[i] into the newest item; the offsets of its
+// place are in line.
 func (d *decoder) object(line []byte, i int) (end int, bad *fault) {
-	d.record, d.place = store.Record{}, memory.Place{}
 	c := cursor{b: line, i: i}
 	switch {
 	case c.takes(`{"kind":"value","op":"`):
@@ -128,9 +161,9 @@ func (d *decoder) object(line []byte, i int) (end int, bad *fault) {
 }
 
 func (d *decoder) fastEntry(c *cursor) {
-	e := &d.entry
+	e := d.entry
 	*e = store.Entry{}
-	d.record.Kind, d.record.Entry = store.KindEntry, e
+	d.record.Kind = store.KindEntry
 	e.Seq = c.integer()
 	c.literal(`,"timestamp":`)
 	e.Timestamp = c.integer()
@@ -138,8 +171,8 @@ func (d *decoder) fastEntry(c *cursor) {
 	id := c.text()
 	c.literal(`,"parentId":`)
 	if !c.takes("null") {
-		e.ParentID = d.known(c.text())
-		c.bad = c.bad || e.ParentID == ""
+		*d.ref = c.text()
+		c.bad = c.bad || len(*d.ref) == 0
 	}
 	c.literal(`,"type":`)
 	e.Type = store.EntryType(d.name(c.text()))
@@ -165,14 +198,14 @@ func (d *decoder) fastEntry(c *cursor) {
 }
 
 func (d *decoder) fastUsage(c *cursor) {
-	u := &d.usage
+	u := d.usage
 	*u = store.UsageRow{}
-	d.record.Kind, d.record.Usage = store.KindUsage, u
+	d.record.Kind = store.KindUsage
 	u.Seq = c.integer()
 	c.literal(`,"id":`)
 	id := c.text()
 	if c.takes(`,"entryId":`) {
-		u.EntryID = d.known(c.text())
+		*d.ref = c.text()
 	}
 	if u.Adjustment = c.takes(`,"adjustment":true`); !u.Adjustment {
 		c.literal(`,"adjustment":false`)
@@ -191,7 +224,7 @@ func (d *decoder) fastUsage(c *cursor) {
 }
 
 func (d *decoder) fastAddressed(c *cursor) {
-	r := &d.record
+	r := d.record
 	switch {
 	case r.Kind == store.KindValue && c.takes(`set","seq":`):
 		r.Op = store.OpSet
@@ -214,14 +247,6 @@ func (d *decoder) fastAddressed(c *cursor) {
 	}
 	c.literal("}")
 	c.bad = c.bad || r.Address.Namespace == ""
-}
-
-// known returns an id that the state probably holds already.
-func (d *decoder) known(id []byte) string {
-	if s, ok := d.state.Intern(id); ok {
-		return s
-	}
-	return string(id)
 }
 
 // maxNames bounds the strings that are remembered for re-use.

@@ -26,8 +26,6 @@ type loaded struct {
 }
 
 const (
-	// lineBuffer fits the processor's cache.
-	lineBuffer = 256 << 10
 	// headerBuffer holds an ordinary header: a list of sessions reads many.
 	headerBuffer = 4 << 10
 	// maxHeader keeps a file that is no session from being read whole.
@@ -36,30 +34,93 @@ const (
 
 // load replays the first end bytes of the file at path (spec §1.7, D8, D15).
 func load(f fsx.File, path string, end int64) (*loaded, error) {
-	h, size, bare, err := readHeader(f, path, end)
+	return loadBlocks(f, path, end, blockSize)
+}
+
+func loadBlocks(f fsx.File, path string, end int64, size int) (*loaded, error) {
+	h, begin, bare, err := readHeader(f, path, end)
 	if err != nil {
 		return nil, err
 	}
-	l := &loaded{state: memory.NewState(h, source{f}), size: size, bare: bare}
-	d := newDecoder(l.state)
-	r := newLineReader(f, size, end, lineBuffer)
-	for n := int64(2); ; n++ {
-		line, offset, whole, err := r.next()
-		if errors.Is(err, io.EOF) || (err == nil && !whole && rawjson.Valid(line) != nil) {
-			l.end, l.tally, l.next = r.end, d.tally, n
-			return l, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if bad := d.line(line, offset); bad != nil {
-			return nil, &store.Corrupt{Path: path, Line: n, Offset: offset + int64(bad.at), Msg: bad.msg}
-		}
-		l.size, l.bare = offset+int64(len(line)), !whole
-		if whole {
-			l.size++
+	p := newReplay(memory.NewState(h, source{f}), path)
+	p.size, p.bare = begin, bare
+	r := &blockReader{src: f, read: begin, end: end, size: size}
+	if err := blocks(r, p.block); err != nil {
+		return nil, err
+	}
+	return &loaded{state: p.state, size: p.size, end: r.end, bare: p.bare, tally: p.tally, next: p.lines + 1}, nil
+}
+
+// replay puts decoded records together, in the order of the file.
+type replay struct {
+	state *memory.State
+	tally tally
+	path  string
+	lines int64 // whole ones, the header's too
+	size  int64 // where the last complete line ends
+	bare  bool  // the last complete line has no newline yet
+}
+
+func newReplay(s *memory.State, path string) *replay {
+	return &replay{state: s, tally: newTally(), path: path, lines: 1}
+}
+
+// block replays a block. The error of its reading counts after what was read.
+func (p *replay) block(b *block) error {
+	for i := range b.decoder.items {
+		it := &b.decoder.items[i]
+		if err := p.item(it); err != nil {
+			return p.corrupt(it.line, b.starts[it.line]+int64(it.at), err.Error())
 		}
 	}
+	if b.bad != nil {
+		n := len(b.starts) - 1
+		return p.corrupt(n, b.starts[n]+int64(b.bad.at), b.bad.msg)
+	}
+	p.lines += int64(len(b.starts))
+	if len(b.starts) > 0 {
+		p.size, p.bare = b.complete, b.bare
+	}
+	return b.err
+}
+
+func (p *replay) corrupt(line int, offset int64, msg string) error {
+	return &store.Corrupt{Path: p.path, Line: p.lines + int64(line) + 1, Offset: offset, Msg: msg}
+}
+
+func (p *replay) item(it *item) error {
+	r := &it.record
+	switch r.Kind {
+	case store.KindEntry:
+		r.Entry = &it.entry
+		if len(it.ref) > 0 {
+			r.Entry.ParentID = p.known(it.ref)
+		}
+	case store.KindUsage:
+		r.Usage = &it.usage
+		if len(it.ref) > 0 {
+			r.Usage.EntryID = p.known(it.ref)
+		}
+	}
+	var err error
+	if it.summed {
+		err = p.state.ReplayUsage(r, it.place, it.sum)
+	} else {
+		err = p.state.Replay(r, it.place)
+	}
+	if err != nil {
+		return err
+	}
+	p.tally.add(r, it.size)
+	return nil
+}
+
+// known returns an id that the state probably holds already.
+func (p *replay) known(id []byte) string {
+	if s, ok := p.state.Intern(id); ok {
+		return s
+	}
+	return string(id)
 }
 
 // readHeader reads the first line, and where the second starts; bare tells that

@@ -28,7 +28,7 @@ func (d *decoder) slow(line []byte, i int) (end int, bad *fault) {
 	if err != nil {
 		return 0, faultf(i, "%v", err)
 	}
-	d.record, d.place = store.Record{}, memory.Place{}
+	d.clear()
 	d.record.Seq = r.integer("seq")
 	switch kind := r.text("kind"); kind {
 	case "entry":
@@ -48,9 +48,9 @@ func (d *decoder) slow(line []byte, i int) (end int, bad *fault) {
 }
 
 func (d *decoder) slowEntry(r *recordReader, obj []byte) {
-	d.entry = store.Entry{}
-	e := &d.entry
-	d.record.Kind, d.record.Entry = store.KindEntry, e
+	e := d.entry
+	*e = store.Entry{}
+	d.record.Kind = store.KindEntry
 	e.Seq = d.record.Seq
 	e.Timestamp = r.integer("timestamp")
 	e.ID = r.nonEmpty("id")
@@ -89,9 +89,9 @@ func entryPayload(obj []byte, typ store.EntryType) json.RawMessage {
 }
 
 func (d *decoder) slowUsage(r *recordReader) {
-	d.usage = store.UsageRow{}
-	u := &d.usage
-	d.record.Kind, d.record.Usage = store.KindUsage, u
+	u := d.usage
+	*u = store.UsageRow{}
+	d.record.Kind = store.KindUsage
 	u.Seq = d.record.Seq
 	u.ID = r.nonEmpty("id")
 	if raw := r.members["entryId"].Value; raw != nil && string(raw) != "null" {
@@ -115,7 +115,7 @@ func (d *decoder) slowUsage(r *recordReader) {
 
 // slowAddressed decodes a value or list record, whose adding operation is op.
 func (d *decoder) slowAddressed(r *recordReader, op string, add store.WriteOp) {
-	rec := &d.record
+	rec := d.record
 	switch got := r.text("op"); got {
 	case op:
 		rec.Op = add

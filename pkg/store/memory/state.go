@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -188,6 +189,7 @@ func (s *State) Apply(records []store.Record, places []Place, stamp int64) store
 			at = places[i]
 		}
 		_ = s.apply(&records[i], at)
+		s.stats = s.stats.Add(records[i])
 	}
 	s.newest = max(s.newest, stamp)
 	return s.stats
@@ -198,17 +200,35 @@ func (s *State) Apply(records []store.Record, places []Place, stamp int64) store
 // yet, and after an error the State is of no use.
 func (s *State) Replay(r *store.Record, at Place) error {
 	if r.Seq <= s.last {
-		return fmt.Errorf("sequence number %d follows %d", r.Seq, s.last)
+		return follows(r.Seq, s.last)
 	}
 	if e := r.Entry; e != nil && e.ParentID != "" {
 		if _, ok := s.entry(e.ParentID); !ok {
 			return fmt.Errorf("entry %s: parent %s is no earlier entry", e.ID, e.ParentID)
 		}
 	}
-	return s.apply(r, at)
+	if err := s.apply(r, at); err != nil {
+		return err
+	}
+	s.stats = s.stats.Add(*r)
+	return nil
 }
 
-// apply adds one record. Its only error, an id that is taken, cannot happen to
+// ReplayUsage is Replay for a usage row whose numbers the caller has read.
+func (s *State) ReplayUsage(r *store.Record, at Place, u message.Usage) error {
+	if r.Seq <= s.last {
+		return follows(r.Seq, s.last)
+	}
+	if err := s.apply(r, at); err != nil {
+		return err
+	}
+	s.stats.Usage = s.stats.Usage.Add(u)
+	return nil
+}
+
+func follows(seq, last int64) error { return fmt.Errorf("sequence number %d follows %d", seq, last) }
+
+// apply adds one record, but does not count it. Its only error, an id that is taken, cannot happen to
 // one that Prepare admitted.
 func (s *State) apply(r *store.Record, at Place) error {
 	s.last = r.Seq
@@ -227,7 +247,6 @@ func (s *State) apply(r *store.Record, at Place) error {
 	case store.KindList:
 		s.changeList(r, at.Payload)
 	}
-	s.stats = s.stats.Add(*r)
 	return nil
 }
 
