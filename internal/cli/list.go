@@ -121,6 +121,7 @@ func runList(ctx context.Context, o *listOptions) error {
 	if err := o.complete(ctx, items); err != nil {
 		return err
 	}
+	fields := chosenFields(o.fields)
 	var errs []error
 	damaged := 0
 	for _, item := range items {
@@ -129,7 +130,7 @@ func runList(ctx context.Context, o *listOptions) error {
 			o.out.note("damaged: %s", escapeLine(item.err.Error()))
 		}
 		errs = append(errs, item.err)
-		if err := o.out.item(func(d *object) { item.write(d, o.fields) }); err != nil {
+		if err := o.out.item(func(d *object) { item.write(d, fields) }); err != nil {
 			return err
 		}
 	}
@@ -140,7 +141,7 @@ func runList(ctx context.Context, o *listOptions) error {
 		o.out.note("note: %d backup file(s) (*.bak) are no sessions and not listed", len(backups))
 	}
 	return o.out.result(itemsFailure("sessions", errs), func(d *object) {
-		d.array("items", len(items), func(i int, d *object) { items[i].write(d, o.fields) })
+		d.array("items", len(items), func(i int, d *object) { items[i].write(d, fields) })
 		d.object("totals", func(d *object) {
 			d.int("sessions", int64(sessions))
 			d.int("damaged", int64(damaged))
@@ -152,7 +153,12 @@ func runList(ctx context.Context, o *listOptions) error {
 // collect lists the sessions that pass the filters, in order. It reads more than
 // headers only when a filter or the order needs it.
 func (o *listOptions) collect(ctx context.Context) ([]*sessionItem, error) {
-	listed, err := o.repo.List(ctx)
+	list, order := o.repo.List, strings.TrimPrefix(o.sort, "-")
+	full := len(o.filter.statuses) > 0 || o.filter.byName || !slices.Contains(headerFields(), order)
+	if o.filter.cwd == "" && o.filter.since == 0 && (full || o.limit == 0 && !o.headerOnly()) {
+		list = o.repo.ListToSummarize
+	}
+	listed, err := list(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +168,7 @@ func (o *listOptions) collect(ctx context.Context) ([]*sessionItem, error) {
 			items = append(items, item)
 		}
 	}
-	order := strings.TrimPrefix(o.sort, "-")
-	if len(o.filter.statuses) > 0 || o.filter.byName || !slices.Contains(headerFields(), order) {
+	if full {
 		if err := o.read(ctx, items); err != nil {
 			return nil, err
 		}
@@ -178,14 +183,21 @@ func (o *listOptions) collect(ctx context.Context) ([]*sessionItem, error) {
 
 // complete reads what the fields need of the items that are left.
 func (o *listOptions) complete(ctx context.Context, items []*sessionItem) error {
-	headerOnly := len(o.fields) > 0
-	for _, f := range o.fields {
-		headerOnly = headerOnly && slices.Contains(headerFields(), f)
-	}
-	if headerOnly {
+	if o.headerOnly() {
 		return nil
 	}
 	return o.read(ctx, items)
+}
+
+// headerOnly tells that the fields are all in the headers.
+func (o *listOptions) headerOnly() bool {
+	known := headerFields()
+	for _, f := range o.fields {
+		if !slices.Contains(known, f) {
+			return false
+		}
+	}
+	return len(o.fields) > 0
 }
 
 func (o *listOptions) read(ctx context.Context, items []*sessionItem) error {
@@ -196,8 +208,16 @@ func (o *listOptions) read(ctx context.Context, items []*sessionItem) error {
 	if err := o.repo.Summarize(ctx, listed); err != nil {
 		return err
 	}
-	return inOrder(len(items), func(i int) error {
-		items[i].read(ctx, o.repo)
+	var open []*sessionItem // whose status the session alone does not tell
+	for _, item := range items {
+		if s := item.listed.Summary; s != nil && s.Open {
+			open = append(open, item)
+		} else {
+			item.read(ctx, o.repo)
+		}
+	}
+	return inOrder(len(open), func(i int) error {
+		open[i].read(ctx, o.repo)
 		return ctx.Err()
 	}, func(int) error { return nil })
 }

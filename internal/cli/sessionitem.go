@@ -133,12 +133,17 @@ func sessionStatus(reports []engine.LaneReport) string {
 	return "idle"
 }
 
-// write writes the item with the given fields, all of them when there are none.
-func (i *sessionItem) write(o *object, names []string) {
-	for _, f := range sessionFields() {
-		if len(names) == 0 || slices.Contains(names, f.name) {
-			f.write(o, i)
-		}
+// chosenFields are the fields of the given names, all of them when there are
+// none.
+func chosenFields(names []string) []field {
+	return slices.DeleteFunc(sessionFields(), func(f field) bool {
+		return len(names) > 0 && !slices.Contains(names, f.name)
+	})
+}
+
+func (i *sessionItem) write(o *object, fields []field) {
+	for _, f := range fields {
+		f.write(o, i)
 	}
 }
 

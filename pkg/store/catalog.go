@@ -51,19 +51,13 @@ func bareStampOf(path string) (stamp, bool) {
 // logSuffix ends the name of the log that SQLite keeps beside a database.
 const logSuffix = "-wal"
 
-// logs are the names of the logs in the repository's folder: to look for each
+// logs are the names of the logs among the files of a folder: to look for each
 // that is not there would cost a list as much as the sessions themselves.
-func (r *Repo) logs() map[string]bool {
+func logs(files []os.DirEntry) map[string]bool {
 	found := make(map[string]bool)
-	dir, err := os.Open(r.o.Dir)
-	if err != nil {
-		return found // the folder of no session
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		if strings.HasSuffix(name, logSuffix) {
-			found[name] = true
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), logSuffix) {
+			found[f.Name()] = true
 		}
 	}
 	return found

@@ -23,43 +23,95 @@ type Listed struct {
 }
 
 // List returns every session of the repository in the byte order of their
-// paths, reading their headers only, and those of the catalog not even that. One that is damaged or unreadable has Err
-// and is never left out; so has the second file of an id.
+// paths, reading their headers only, and those of the catalog not even that. One
+// that is damaged or unreadable has Err and is never left out; so has the second
+// file of an id.
 func (r *Repo) List(ctx context.Context) ([]Listed, error) {
-	stores, err := r.stores(ctx)
+	return r.list(ctx, func(Ref) bool { return false })
+}
+
+// ListToSummarize is List for somebody who will have every session summarized:
+// one whose header costs as much as the whole is opened once for both.
+func (r *Repo) ListToSummarize(ctx context.Context) ([]Listed, error) {
+	return r.list(ctx, func(ref Ref) bool {
+		d, err := r.driver(ref.Backend)
+		if err != nil {
+			return false
+		}
+		h, ok := d.(HeaderViewer)
+		return ok && h.HeaderIsView()
+	})
+}
+
+// HeaderViewer is implemented by drivers that have to open a view to read a
+// header.
+type HeaderViewer interface{ HeaderIsView() bool }
+
+func (r *Repo) list(ctx context.Context, whole func(Ref) bool) ([]Listed, error) {
+	files, err := r.folder()
 	if err != nil {
 		return nil, err
 	}
-	known, logs := r.catalog().load(), r.logs()
+	var stores []Ref
+	var known map[string]*catalogRow
+	parts := []func(){
+		func() { known = r.catalog().load() },
+		func() { stores, err = r.storesAmong(ctx, files) },
+	}
+	if each(len(parts), func(i int) { parts[i]() }); err != nil {
+		return nil, err
+	}
+	logs := logs(files)
 	listed := make([]Listed, len(stores))
+	rows := make([]*catalogRow, len(stores))
 	each(len(stores), func(i int) {
-		if ctx.Err() == nil {
-			name := filepath.Base(stores[i].Path)
-			listed[i] = r.inspect(ctx, stores[i], known[name], logs[name+logSuffix])
+		if ctx.Err() != nil {
+			return
 		}
+		name := filepath.Base(stores[i].Path)
+		row, log := known[name], logs[name+logSuffix]
+		if listed[i] = r.known(stores[i], row, log); listed[i].Summary != nil {
+			return
+		}
+		if whole(stores[i]) {
+			var h Header
+			if rows[i], h = r.look(ctx, &listed[i]); listed[i].Summary != nil {
+				listed[i].Header, listed[i].Ref.ID = h, h.ID
+				return
+			}
+		}
+		listed[i] = r.inspect(ctx, listed[i])
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	r.catalog().add(rows)
 	markDuplicates(listed)
 	return listed, nil
 }
 
-func (r *Repo) inspect(ctx context.Context, ref Ref, row *catalogRow, log bool) Listed {
+// known is what the catalog knows of a session as it is now, without a summary
+// when that is nothing.
+func (r *Repo) known(ref Ref, row *catalogRow, log bool) Listed {
 	look := bareStampOf
 	if log {
 		look = stampOf
 	}
 	now, stable := look(ref.Path)
-	if row != nil && stable && now == row.stamp {
-		ref.ID = row.header.ID
-		return Listed{Ref: ref, Header: row.header, ModTime: now.modTime(), Summary: row.summary}
+	if !stable {
+		return Listed{Ref: ref, ModTime: modTime(ref.Path)} // a link, or no file at all
 	}
 	l := Listed{Ref: ref, ModTime: now.modTime()}
-	if !stable {
-		l.ModTime = modTime(ref.Path) // a link, or no file at all
+	if row != nil && now == row.stamp {
+		l.Ref.ID, l.Header, l.Summary = row.header.ID, row.header, row.summary
 	}
-	h, err := r.Header(ctx, ref)
+	return l
+}
+
+// inspect completes what is not known with the session's header.
+func (r *Repo) inspect(ctx context.Context, l Listed) Listed {
+	l.Err = nil
+	h, err := r.Header(ctx, l.Ref)
 	var legacy *Legacy
 	switch l.Ref.Legacy = errors.As(err, &legacy); {
 	case err == nil:

@@ -66,6 +66,26 @@ func one(arg string, refs []Ref) (Ref, error) {
 // stores returns every store of the repository in the order of paths, known by
 // its file name alone.
 func (r *Repo) stores(ctx context.Context) ([]Ref, error) {
+	files, err := r.folder()
+	if err != nil {
+		return nil, err
+	}
+	return r.storesAmong(ctx, files)
+}
+
+// folder reads the repository's folder; one that is not there is empty.
+func (r *Repo) folder() ([]os.DirEntry, error) {
+	if r.o.Dir == "" {
+		return nil, nil
+	}
+	files, err := os.ReadDir(r.o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	return files, nil
+}
+
+func (r *Repo) storesAmong(ctx context.Context, files []os.DirEntry) ([]Ref, error) {
 	var refs []Ref
 	for _, d := range r.o.Drivers {
 		paths, err := d.List(ctx, r.o.Dir)
@@ -76,23 +96,12 @@ func (r *Repo) stores(ctx context.Context) ([]Ref, error) {
 			refs = append(refs, Ref{ID: stem(d, p), Path: p, Backend: d.Name()})
 		}
 	}
-	odd, err := r.irregular()
-	if err != nil {
-		return nil, err
-	}
-	return merge(refs, odd), nil
+	return merge(refs, r.irregular(files)), nil
 }
 
 // irregular returns what is named like a store and is no file: a folder, a FIFO,
 // a link to nothing. No driver lists these, and none may vanish.
-func (r *Repo) irregular() ([]Ref, error) {
-	if r.o.Dir == "" {
-		return nil, nil
-	}
-	files, err := os.ReadDir(r.o.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
+func (r *Repo) irregular(files []os.DirEntry) []Ref {
 	var refs []Ref
 	for _, f := range files {
 		if f.Type().IsRegular() || strings.HasPrefix(f.Name(), ".") {
@@ -105,7 +114,7 @@ func (r *Repo) irregular() ([]Ref, error) {
 			}
 		}
 	}
-	return refs, nil
+	return refs
 }
 
 // merge gives the refs of both, each path once, in the order of paths.

@@ -57,7 +57,7 @@ func (r *Repo) Summarize(ctx context.Context, listed []*Listed) error {
 	rows := make([]*catalogRow, len(cold))
 	each(len(cold), func(i int) {
 		if ctx.Err() == nil {
-			rows[i] = r.look(ctx, cold[i])
+			rows[i], _ = r.look(ctx, cold[i])
 		}
 	})
 	r.catalog().add(rows)
@@ -65,23 +65,24 @@ func (r *Repo) Summarize(ctx context.Context, listed []*Listed) error {
 }
 
 // look reads one session. What may have changed meanwhile is told and not kept.
-func (r *Repo) look(ctx context.Context, l *Listed) *catalogRow {
+func (r *Repo) look(ctx context.Context, l *Listed) (keep *catalogRow, h Header) {
 	before, stable := stampOf(l.Ref.Path)
 	v, err := r.View(ctx, l.Ref)
 	if err == nil {
+		h = v.Header()
 		l.Summary, err = summarize(ctx, v)
 		err = errors.Join(err, v.Close())
 	}
 	if err != nil {
 		l.Summary, l.Err = nil, err
-		return nil
+		return nil, h
 	}
 	after, still := stampOf(l.Ref.Path)
 	age := time.Duration(time.Now().UnixNano() - max(after.main.mtime, after.log.mtime))
 	if !stable || !still || before != after || age < settled || l.Ref.Legacy {
-		return nil
+		return nil, h
 	}
-	return &catalogRow{file: l.Ref.Path, stamp: after, header: v.Header(), summary: l.Summary}
+	return &catalogRow{file: l.Ref.Path, stamp: after, header: h, summary: l.Summary}, h
 }
 
 // closing reads the summary of a session that is about to be closed. The

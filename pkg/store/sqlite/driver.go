@@ -58,6 +58,9 @@ func (Driver) Header(_ context.Context, path string) (store.Header, error) {
 	return s.header, h.close()
 }
 
+// HeaderIsView is true: a header is a row of the database.
+func (Driver) HeaderIsView() bool { return true }
+
 // Lease reads the lease row; nil is a session that nobody has claimed. A claim
 // whose owner ended without giving it up is there, but not live (D22, D23).
 func (Driver) Lease(_ context.Context, path string) (*store.Lease, error) {

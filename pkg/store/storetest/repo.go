@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -23,6 +25,7 @@ var repoRules = []rule{
 	{"close waits for a held mutation and refuses a waiting one", closeRefusesWaiting},
 	{"close drains enqueued jobs", closeDrainsEnqueued},
 	{"lists sessions and keeps their state across a reopen", listsAndReopens},
+	{"a list that is to be summarized is the same list", listsToSummarize},
 	{"deletes a closed session and no other", deletesSession},
 	{"a session has one open owner", oneOwner},
 	{"a reader needs no ownership", viewsOwned},
@@ -283,6 +286,46 @@ func listsAndReopens(t *testing.T, f *fixture) {
 	name, ok, err := again.View(store.MainLane).Name(t.Context())
 	if err != nil || !ok || name != "two" {
 		t.Fatalf("name %q, %v, %v", name, ok, err)
+	}
+}
+
+func listsToSummarize(t *testing.T, f *fixture) {
+	r := f.repo(t)
+	for _, id := range []string{"a", "b", "c"} {
+		s, _ := create(t, r, store.CreateOptions{ID: id, Name: "session " + id})
+		closeSession(t, s)
+	}
+	if _, err := os.Stat(f.path("a")); err == nil { // the stores are files
+		if err := os.WriteFile(f.path("damaged"), []byte("no session\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got [2][]store.Listed
+	for i, list := range []func(context.Context) ([]store.Listed, error){r.List, r.ListToSummarize} {
+		if err := os.RemoveAll(filepath.Join(f.dir, ".drover-catalog")); err != nil {
+			t.Fatal(err)
+		}
+		listed, err := list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := make([]*store.Listed, len(listed))
+		for j := range listed {
+			all[j] = &listed[j]
+		}
+		if err := r.Summarize(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range listed {
+			if l.Err == nil && (l.Summary == nil || l.Summary.Name != "session "+l.Ref.ID) {
+				t.Errorf("list %d: %s has summary %v", i, l.Ref.ID, l.Summary)
+			}
+		}
+		got[i] = listed
+	}
+	text := cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })
+	if diff := cmp.Diff(got[0], got[1], text); diff != "" {
+		t.Errorf("lists differ (-list +to summarize):\n%s", diff)
 	}
 }
 
