@@ -116,7 +116,7 @@ func largeSession(t *testing.T, d store.Driver, entries int) {
 	}
 }
 
-const litterBytes = 4 << 20
+const litterBytes = 256 << 10
 
 // litter leaves dead bytes in the session's file.
 func litter(t *testing.T, d store.Driver, dir string) {
