@@ -39,6 +39,8 @@ type World struct {
 	// Decorate wraps the backend of the next open, around the tracing of commits
 	// that reach the store.
 	Decorate func(store.Backend) store.Backend
+	// OnOpen runs after every open.
+	OnOpen func()
 	// Watch looks at the whole session after every commit.
 	Watch bool
 	// Quiet leaves the trace empty: it would keep every step of a long answer.
@@ -145,6 +147,9 @@ func (w *World) Open() {
 	w.Lane, err = w.Harness.Lane(store.MainLane)
 	w.fatal(err)
 	w.TB.Cleanup(w.close)
+	if w.OnOpen != nil {
+		w.OnOpen()
+	}
 	if w.Quiet {
 		return
 	}
