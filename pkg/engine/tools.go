@@ -31,11 +31,15 @@ func (p *pass) tools(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if missing := b.bind(state); missing != nil {
-		return p.missing(ctx, missing)
-	}
+	missing := b.bind(state)
 	if err := b.materialize(ctx); err != nil {
 		return nil, err
+	}
+	if missing != nil {
+		if err := b.recoverUnbound(ctx, state); err != nil {
+			return nil, err
+		}
+		return p.missing(ctx, missing)
 	}
 	if run.Settings.ToolExecution == op.Sequential {
 		return nil, b.sequential(ctx, state)
@@ -77,6 +81,26 @@ func (b *batch) bind(state op.ToolBatch) *MissingIdentities {
 		}
 		if c.Status == op.CallEffectPending && c.Replay == op.ReplaySafe && b.tools[b.calls[c.SourceIndex].Name] == nil {
 			return missing
+		}
+	}
+	return nil
+}
+
+// recoverUnbound settles in source order the interrupted calls that need no tool,
+// up to the first that does (spec §4.4, §5.7).
+func (b *batch) recoverUnbound(ctx context.Context, state op.ToolBatch) error {
+	for _, c := range state.Calls {
+		if c.Status != op.CallEffectPending {
+			continue
+		}
+		if c.Replay == op.ReplaySafe && b.tools[b.calls[c.SourceIndex].Name] == nil {
+			return nil
+		}
+		if c.Replay == op.ReplaySafe {
+			continue // may run again once the batch is bound
+		}
+		if err := b.interrupt(ctx, c, b.calls[c.SourceIndex]); err != nil {
+			return err
 		}
 	}
 	return nil

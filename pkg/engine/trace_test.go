@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,6 +175,7 @@ func TestTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = slices.DeleteFunc(files, os.DirEntry.IsDir)
 	if len(files) != len(traces) {
 		t.Errorf("%d goldens for %d traces", len(files), len(traces))
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
@@ -21,8 +20,9 @@ func entryName(id string) string {
 func usageName(id string) string     { return "u:" + id }
 func operationName(id string) string { return "o:" + id }
 func stepName(id string) string      { return "s:" + id }
+func taskName(id string) string      { return "t:" + id }
 
-var idPattern = regexp.MustCompile(`(?:([euos]):)?([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})`)
+var idPattern = regexp.MustCompile(`(?:([euost]):)?([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})`)
 
 // shorten replaces every id by its kind and number.
 func shorten(text string) string {
@@ -59,11 +59,20 @@ func valueString(w store.Write) string {
 	case "pi.op.meta":
 		var o op.Operation
 		if json.Unmarshal(w.Value, &o) == nil {
-			return fmt.Sprintf("run %v from %s", entryNames(o.Intent.PromptEntryIDs), entryName(string(o.SourceLeafID)))
+			return intentString(o.Intent) + " from " + entryName(string(o.SourceLeafID))
 		}
 	case "pi.op.state":
 		if s, err := op.DecodeState(w.Value); err == nil {
 			return StateString(s)
+		}
+	case "pi.pending.entry":
+		var p store.PendingEntry
+		if json.Unmarshal(w.Value, &p) == nil {
+			return contentString(p.Entry("", ""))
+		}
+	case "pi.op.preparation":
+		if p, err := op.DecodePreparation(w.Value); err == nil {
+			return preparationString(p)
 		}
 	case "pi.lane.lastResult":
 		var r op.LaneLastResult
@@ -95,6 +104,12 @@ func laneString(s store.LaneState) string {
 
 func resultString(r op.LaneLastResult) string {
 	text := fmt.Sprintf("%s %s at %s", operationName(r.OperationID), r.Outcome, entryName(string(r.LeafID)))
+	if r.Kind == op.KindNavigation {
+		text += ", was at " + entryName(string(r.OldLeafID))
+	}
+	if r.SummaryEntryID != "" {
+		text += ", summary " + entryName(r.SummaryEntryID)
+	}
 	if r.RunCompletion != "" {
 		text += " by " + string(r.RunCompletion)
 	}
@@ -107,17 +122,14 @@ func resultString(r op.LaneLastResult) string {
 	return text
 }
 
-// StateString writes a run's state: where it stands, then what else differs from
-// a fresh run.
+// StateString writes a state: where it stands, then what else differs from a
+// fresh one.
 func StateString(s op.State) string {
 	run, ok := s.(op.RunState)
 	if !ok {
-		return string(op.PointOf(s))
+		return structuralState(s) + controlString(s.Cancel())
 	}
-	text := phaseString(run.Phase)
-	if run.Control.Cancelled() {
-		text += ", cancelled"
-	}
+	text := phaseString(run.Phase) + controlString(run.Control)
 	if !run.Inbox.Empty() {
 		text += fmt.Sprintf(", inbox %v %v %v", entryNames(run.Inbox.Steer), entryNames(run.Inbox.FollowUp), entryNames(run.Inbox.Writes))
 	}
@@ -130,13 +142,25 @@ func StateString(s op.State) string {
 func phaseString(p op.Phase) string {
 	switch p := p.(type) {
 	case op.Checkpoint:
-		return fmt.Sprintf("checkpoint %s after %s", continuationString(p.Continuation), entryName(p.TriggerEntryID))
+		return checkpointString(p)
 	case op.Assistant:
 		return generationString(p.Generation)
 	case op.FailureDrain:
-		return fmt.Sprintf("failure_drain %s %q by response %s", p.Error.Code, p.Error.Message, entryName(p.Provenance.EntryID))
+		by := "response " + entryName(p.Provenance.EntryID)
+		if p.Provenance.Kind == op.FromStructural {
+			by = "task " + taskName(p.Provenance.TaskID)
+		}
+		return fmt.Sprintf("failure_drain %s %q by %s", p.Error.Code, p.Error.Message, by)
+	case op.Tools:
+		return toolsString(p.Batch)
+	case op.DeferredPhase:
+		return deferredString(p.Deferred)
+	case op.InRunCompaction:
+		return fmt.Sprintf("compaction for %s %s, then %s", p.Reason, summaryString(p.Structural), checkpointString(p.ResumeAfter))
+	case op.Starting:
+		return "starting"
 	}
-	return strings.TrimPrefix(string(op.PointOf(op.RunState{Phase: p})), "run.")
+	panic("unreachable: phase of unknown kind")
 }
 
 func continuationString(c op.Continuation) string {

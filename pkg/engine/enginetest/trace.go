@@ -72,7 +72,11 @@ func writeString(w store.Write) string {
 	case w.Kind == store.KindEntry:
 		return "insert " + entryString(w.Entry)
 	case w.Kind == store.KindUsage:
-		return fmt.Sprintf("insert usage %s of %s = %s", usageName(w.Usage.ID), entryName(w.Usage.EntryID), usageString(w.Usage))
+		of := ""
+		if w.Usage.EntryID != "" {
+			of = " of " + entryName(w.Usage.EntryID)
+		}
+		return fmt.Sprintf("insert usage %s%s = %s", usageName(w.Usage.ID), of, usageString(w.Usage))
 	case w.Op == store.OpAppend:
 		return "append " + addressString(w.Address) + " += " + frameString(w.Value)
 	case w.Op == store.OpDelete && w.Kind == store.KindList:
@@ -99,11 +103,7 @@ func entryString(e store.NewEntry) string {
 	if e.ParentID != "" {
 		parent = entryName(e.ParentID)
 	}
-	what := string(e.Type)
-	if e.Type == store.TypeMessage {
-		what = messageString(store.Entry{Structure: store.Structure{Type: e.Type}, Payload: e.Payload}.Message())
-	}
-	return fmt.Sprintf("entry %s under %s = %s", entryName(e.ID), parent, what)
+	return fmt.Sprintf("entry %s under %s = %s", entryName(e.ID), parent, contentString(e))
 }
 
 func usageString(u store.NewUsage) string {
@@ -136,6 +136,8 @@ func blockString(b message.Block) string {
 		return fmt.Sprintf("%q", b.Text)
 	case message.BlockThinking:
 		return fmt.Sprintf("(thinking %q)", b.Thinking)
+	case message.BlockToolCall:
+		return fmt.Sprintf("(call %s)", b.Name)
 	}
 	return "(" + string(b.Type) + ")"
 }
@@ -155,10 +157,28 @@ func addressString(a store.Address) string {
 	case "pi.op.meta", "pi.op.state":
 		return a.Namespace + "/" + operationName(a.Key)
 	case "pi.pending.assistant_frame":
-		id, response, _ := strings.Cut(a.Key, ":")
-		return a.Namespace + "/" + operationName(id) + ":" + entryName(response)
+		return a.Namespace + "/" + ownedName(a.Key, entryName)
+	case "pi.pending.tool_output", "pi.op.tool_memo":
+		return a.Namespace + "/" + ownedName(a.Key, entryName)
+	case "pi.op.tool_args":
+		return a.Namespace + "/" + ownedName(a.Key, stepName)
+	case "pi.op.preparation":
+		return a.Namespace + "/" + ownedName(a.Key, taskName)
+	case "pi.pending.entry", "pi.entry.label":
+		return a.Namespace + "/" + entryName(a.Key)
 	}
 	return a.String()
+}
+
+// ownedName writes the key of a value that an operation owns: the operation's id,
+// what it belongs to, and the rest.
+func ownedName(key string, name func(string) string) string {
+	id, rest, _ := strings.Cut(key, ":")
+	owner, rest, more := strings.Cut(rest, ":")
+	if more {
+		rest = ":" + rest
+	}
+	return operationName(id) + ":" + name(owner) + rest
 }
 
 // eventString writes an event with the fields of its type.

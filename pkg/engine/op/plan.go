@@ -31,6 +31,8 @@ type Plan struct {
 	Next   State
 	Result *LaneLastResult // set by terminal transitions only
 	Lane   *store.LaneState
+	// After are the few writes whose row puts them behind the state.
+	After  []store.Write
 	Events []Event // published after the commit, in order (spec §5.5, D28)
 }
 
@@ -46,5 +48,5 @@ func (p Plan) Tx(operationID, lane string) store.Tx {
 	if p.Lane != nil {
 		tx = append(tx, store.LaneStateOf(lane).Set(*p.Lane))
 	}
-	return tx
+	return append(tx, p.After...)
 }

@@ -58,7 +58,7 @@ func (i *Inbox) list(q Queue) *[]string {
 // Withdraw removes a queued item that is still pending, with its content; false
 // when no queue holds it (spec §3.11).
 func Withdraw(t Turn, entryID string) (Plan, bool) {
-	plan := Plan{Writes: []store.Write{store.Pending(entryID).Delete()}}
+	plan := Plan{After: []store.Write{store.Pending(entryID).Delete()}}
 	if slices.Contains(t.LaneState.PendingNextRun, entryID) {
 		lane := t.LaneState
 		lane.PendingNextRun = without(lane.PendingNextRun, []string{entryID})

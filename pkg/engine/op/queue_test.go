@@ -71,15 +71,15 @@ func TestWithdraw(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is not queued", id)
 		}
-		wantPlan(t, got, nil, op.Plan{Writes: []store.Write{store.Pending(id).Delete()}, Next: with(turn, inbox(want)).State})
+		wantPlan(t, got, nil, op.Plan{After: []store.Write{store.Pending(id).Delete()}, Next: with(turn, inbox(want)).State})
 	}
 	got, ok := op.Withdraw(turn, "n9")
 	if !ok {
 		t.Error("the next run's item is not queued")
 	}
 	wantPlan(t, got, nil, op.Plan{
-		Writes: []store.Write{store.Pending("n9").Delete()},
-		Lane:   &store.LaneState{CurrentOperationID: "op1", PendingNextRun: []string{}},
+		After: []store.Write{store.Pending("n9").Delete()},
+		Lane:  &store.LaneState{CurrentOperationID: "op1", PendingNextRun: []string{}},
 	})
 	for name, turn := range map[string]op.Turn{"unknown": turn, "idle": idle(), "drained": cancel(turn)} {
 		if _, ok := op.Withdraw(turn, "q1"); ok {
