@@ -161,6 +161,8 @@ func FuzzDecode(f *testing.F) {
 		`{"type":"message","id":"a","message" : {} ,"kind":"entry","parentId":null,"seq":9,"timestamp":0, "id":"b"}`,
 		`[{"kind":"value","op":"delete","seq":1,"namespace":"n","key":"k"},{"kind":"list","op":"delete","seq":2,"namespace":"n","key":"k"}]`,
 		`{"kind":"entry","seq":01,"timestamp":2,"id":"a\u0062","parentId":"p","type":"custom","customType":1}`,
+		`{"kind":"value","op":"set","seq":1,"namespace":"` + "\x87" + `","key":"","value":[]}`,
+		`{"key":"\ud800","kind":"list","op":"append","seq":1,"namespace":"é","value":"` + "\xff" + `"}`,
 	} {
 		f.Add([]byte(line))
 	}

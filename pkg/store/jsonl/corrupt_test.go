@@ -61,6 +61,8 @@ func TestCorruption(t *testing.T) {
 		{"huge seq", headerLine + `§{"kind":"value","op":"delete","seq":99999999999999999999,"namespace":"n","key":"k"}` + "\n", 2, "seq is no integer"},
 		{"text seq", headerLine + `§{"kind":"value","op":"delete","seq":"1","namespace":"n","key":"k"}` + "\n", 2, "seq is no integer"},
 		{"empty namespace", headerLine + `§{"kind":"value","op":"delete","seq":1,"namespace":"","key":"k"}` + "\n", 2, "namespace is empty"},
+		{"a namespace that is not UTF-8", headerLine + `§{"kind":"value","op":"set","seq":1,"namespace":"` + "\x87" + `","key":"","value":[]}` + "\n", 2, "namespace is not UTF-8"},
+		{"an id that is not UTF-8", headerLine + "§" + strings.Replace(entry, "e1", "\xff", 1), 2, "id is not UTF-8"},
 		{"no key", headerLine + `§{"kind":"value","op":"delete","seq":1,"namespace":"n"}` + "\n", 2, "record has no key"},
 		{"set without value", headerLine + `§{"kind":"value","op":"set","seq":1,"namespace":"n","key":"k"}` + "\n", 2, "record has no value"},
 		{"no entry id", headerLine + `§{"kind":"entry","seq":1,"timestamp":1,"parentId":null,"type":"message"}` + "\n", 2, "record has no id"},

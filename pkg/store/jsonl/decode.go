@@ -168,17 +168,17 @@ func (d *decoder) fastEntry(c *cursor) {
 	c.literal(`,"timestamp":`)
 	e.Timestamp = c.integer()
 	c.literal(`,"id":`)
-	id := c.text()
+	id := c.name()
 	c.literal(`,"parentId":`)
 	if !c.takes("null") {
-		*d.ref = c.text()
+		*d.ref = c.name()
 		c.bad = c.bad || len(*d.ref) == 0
 	}
 	c.literal(`,"type":`)
-	e.Type = store.EntryType(d.name(c.text()))
+	e.Type = store.EntryType(d.name(c.name()))
 	if e.Type == store.TypeCustom {
 		c.literal(`,"customType":`)
-		e.CustomType = d.name(c.text())
+		e.CustomType = d.name(c.name())
 	}
 	start := c.i
 	for c.takes(",") {
@@ -203,9 +203,9 @@ func (d *decoder) fastUsage(c *cursor) {
 	d.record.Kind = store.KindUsage
 	u.Seq = c.integer()
 	c.literal(`,"id":`)
-	id := c.text()
+	id := c.name()
 	if c.takes(`,"entryId":`) {
-		*d.ref = c.text()
+		*d.ref = c.name()
 	}
 	if u.Adjustment = c.takes(`,"adjustment":true`); !u.Adjustment {
 		c.literal(`,"adjustment":false`)
@@ -238,9 +238,9 @@ func (d *decoder) fastAddressed(c *cursor) {
 	}
 	r.Seq = c.integer()
 	c.literal(`,"namespace":`)
-	r.Address.Namespace = d.name(c.text())
+	r.Address.Namespace = d.name(c.name())
 	c.literal(`,"key":`)
-	r.Address.Key = d.name(c.text())
+	r.Address.Key = d.name(c.name())
 	if r.Op != store.OpDelete {
 		c.literal(`,"value":`)
 		r.Value, d.place.Payload = c.value()
@@ -337,6 +337,13 @@ func (c *cursor) text() []byte {
 	}
 	c.bad = true
 	return nil
+}
+
+// name reads a string that is no payload: one that is not UTF-8 is bad too.
+func (c *cursor) name() []byte {
+	b := c.text()
+	c.bad = c.bad || rawjson.ValidUTF8(b) >= 0
+	return b
 }
 
 // value reads one value of any kind.

@@ -167,10 +167,14 @@ func (r *recordReader) integer(name string) int64 {
 	return n
 }
 
+// text refuses what is not UTF-8: written again, it would be another text.
 func (r *recordReader) text(name string) string {
-	s, err := rawjson.Unquote(r.raw(name))
+	raw := r.raw(name)
+	s, err := rawjson.Unquote(raw)
 	if err != nil {
 		r.failf("%s is no string", name)
+	} else if rawjson.ValidUTF8(raw) >= 0 {
+		r.failf("%s is not UTF-8", name)
 	}
 	return s
 }
