@@ -16,6 +16,7 @@ type compactFileOptions struct {
 	sessions []string
 	all      bool
 	compact  store.CompactOptions
+	dryRun   bool
 }
 
 func newCompactFileCmd(f *factory, runF func(context.Context, *compactFileOptions) error) *cobra.Command {
@@ -48,7 +49,7 @@ alone. With --all, a session that another process owns is skipped.` +
 	flags := cmd.Flags()
 	flags.BoolVar(&o.all, "all", false, "every session of the repository")
 	flags.Float64Var(&o.compact.MinDead, "min-dead", 0, "only files of which at least this `RATIO` is dead")
-	flags.BoolVar(&o.compact.DryRun, "dry-run", false, "tell what would happen and change nothing")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "tell what would happen and change nothing")
 	return cmd
 }
 
@@ -84,10 +85,11 @@ func runCompactFile(ctx context.Context, o *compactFileOptions) error {
 }
 
 func (o *compactFileOptions) compactOne(ctx context.Context, item *compacted) {
-	s, err := o.repo.Open(ctx, item.ref)
-	if err == nil {
-		item.Compaction, err = s.Compact(ctx, o.compact)
-		err = firstOf(err, s.Close())
+	var err error
+	if o.dryRun {
+		item.Compaction, err = o.repo.PlanCompaction(ctx, item.ref, o.compact)
+	} else {
+		item.Compaction, err = o.compactOwned(ctx, item.ref)
 	}
 	_, held := errors.AsType[*store.Held](err)
 	switch {
@@ -98,6 +100,15 @@ func (o *compactFileOptions) compactOne(ctx context.Context, item *compacted) {
 	default:
 		item.err = err
 	}
+}
+
+func (o *compactFileOptions) compactOwned(ctx context.Context, ref store.Ref) (store.Compaction, error) {
+	s, err := o.repo.Open(ctx, ref)
+	if err != nil {
+		return store.Compaction{}, err
+	}
+	c, err := s.Compact(ctx, o.compact)
+	return c, firstOf(err, s.Close())
 }
 
 func (c *compacted) write(o *object) {
@@ -140,7 +151,7 @@ func (o *compactFileOptions) report(items []compacted) error {
 	}, func(w io.Writer) error {
 		p := &lines{w: w}
 		for _, c := range items {
-			p.line("%s  %s", escapeLine(c.session), c.describe(o.compact.DryRun))
+			p.line("%s  %s", escapeLine(c.session), c.describe(o.dryRun))
 		}
 		return p.err
 	})

@@ -105,7 +105,7 @@ func (b *base) target(ctx context.Context, arg string) (store.Ref, error) {
 		return ref, err
 	}
 	open := store.OpenOptions{Wait: b.config.leaseWait, Now: b.now}
-	if err := jsonl.Convert(ctx, ref.Path, open); err != nil {
+	if err := (jsonl.Driver{}).Convert(ctx, ref.Path, open); err != nil {
 		return ref, err
 	}
 	b.out.note("converted %s; the old file is kept as %s.v3.bak", escapeLine(ref.Path), escapeLine(ref.Path))

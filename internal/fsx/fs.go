@@ -59,9 +59,15 @@ func (OS) RenameNew(oldName, newName string) error { return renameNew(oldName, n
 // Remove is os.Remove.
 func (OS) Remove(name string) error { return os.Remove(name) }
 
-// SyncDir fsyncs a folder. File systems that cannot do so are not blamed.
+// SyncDir fsyncs a folder. File systems that cannot do so are not blamed. For a
+// folder that may be searched but not listed, which cannot be opened, everything
+// is synced.
 func (OS) SyncDir(name string) error {
 	d, err := os.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		syscall.Sync()
+		return nil
+	}
 	if err != nil {
 		return err
 	}

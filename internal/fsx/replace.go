@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -21,10 +23,38 @@ const DirMode fs.FileMode = 0o700
 // tempMark stands in the name of every temporary file: .NAME.tmp-XXXXXXXX.
 const tempMark = ".tmp-"
 
-// IsTemp reports whether a file name is one of Replace's temporary files.
+// IsTemp reports whether a file name is that of a temporary file of any target.
 func IsTemp(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasPrefix(base, ".") && strings.Contains(base, tempMark)
+}
+
+// tempSuffix is what follows the target's name in that of its temporary file: no
+// other target's name continues so, not even one that contains the mark.
+var tempSuffix = regexp.MustCompile(`^\.tmp-[0-9a-f]{8}`)
+
+// Temps lists the temporary files of the target at path, used or left over, and
+// those whose names go on with one of the suffixes. Of a folder that may be
+// searched but not listed nothing is known: none.
+func Temps(path string, suffixes ...string) ([]string, error) {
+	dir, base := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), "."+base)
+		if mark := tempSuffix.FindString(rest); ok && mark != "" {
+			if rest = rest[len(mark):]; rest == "" || slices.Contains(suffixes, rest) {
+				out = append(out, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return out, nil
 }
 
 // ReplaceOptions govern a whole-file replacement.
@@ -105,7 +135,7 @@ func replaceTarget(path string, existing bool) (string, fs.FileInfo, error) {
 
 // writeTemp leaves a complete, synced temporary file or none.
 func writeTemp(fsys FS, target string, old fs.FileInfo, o ReplaceOptions, write func(io.Writer) error) (name string, err error) {
-	f, temp, err := createTemp(fsys, target)
+	f, temp, err := CreateTemp(fsys, target)
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +168,9 @@ func writeTemp(fsys FS, target string, old fs.FileInfo, o ReplaceOptions, write 
 	return temp, nil
 }
 
-func createTemp(fsys FS, target string) (File, string, error) {
+// CreateTemp makes an empty private file beside target and returns its name. It
+// is listed by Temps until it is removed or renamed.
+func CreateTemp(fsys FS, target string) (File, string, error) {
 	dir, base := filepath.Split(target)
 	for range 100 {
 		temp := filepath.Join(dir, fmt.Sprintf(".%s%s%08x", base, tempMark, rand.Uint32()))

@@ -19,8 +19,13 @@ type CompactOptions struct {
 	// MinDead is the part of the file, from 0 to 1, that must be dead for it to
 	// be rewritten; 0 always tries.
 	MinDead float64
-	// DryRun measures and changes nothing; Changed then tells what would happen.
-	DryRun bool
+}
+
+// CompactionPlanner is implemented by readers of sessions that can be compacted.
+type CompactionPlanner interface {
+	// PlanCompaction measures what a compaction of what the reader sees would do.
+	// It needs no ownership and changes nothing of the session.
+	PlanCompaction(ctx context.Context, o CompactOptions) (Compaction, error)
 }
 
 // Compaction is what a compaction did. Bytes are those of the session file and

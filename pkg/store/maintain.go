@@ -25,6 +25,24 @@ func (s *Session) Compact(ctx context.Context, o CompactOptions) (Compaction, er
 	return done, nil
 }
 
+// PlanCompaction tells what Compact would do to a session, also while another
+// process owns it, and changes nothing of it.
+func (r *Repo) PlanCompaction(ctx context.Context, ref Ref, o CompactOptions) (Compaction, error) {
+	if ref.Legacy {
+		return Compaction{}, fmt.Errorf("plan compaction of session %s: %w", ref.ID, &Legacy{Path: ref.Path})
+	}
+	v, err := r.View(ctx, ref)
+	if err != nil {
+		return Compaction{}, err
+	}
+	p, ok := v.(CompactionPlanner)
+	if !ok {
+		return Compaction{}, errors.Join(errors.ErrUnsupported, v.Close())
+	}
+	c, err := p.PlanCompaction(ctx, o)
+	return c, errors.Join(err, v.Close())
+}
+
 // RepairIndex makes the derived data in the session's file anew, between two
 // commits (D61). An encoding that keeps none has nothing to repair.
 func (s *Session) RepairIndex(ctx context.Context) error {

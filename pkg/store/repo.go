@@ -187,7 +187,7 @@ func (r *Repo) writeFrom(ctx context.Context, id, backend string, o BuildOptions
 }
 
 // put writes the store in d, in place of the stores that old has.
-func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*Snapshot, error), o BuildOptions) (err error) {
+func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*Snapshot, error), o BuildOptions) error {
 	if len(old) > 0 && !o.Replace {
 		return ErrExists
 	}
@@ -195,7 +195,8 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
+	// Once it has been read, its closing says nothing about what was written.
+	defer func() { _ = snap.Close() }()
 	next, err := r.successor(ctx, snap, old)
 	if err != nil {
 		return err

@@ -14,9 +14,11 @@ import (
 // Op names one kind of call that can be made to fail.
 type Op string
 
-// The calls. Write is also WriteAt.
+// The calls. Write is also WriteAt; Read is ReadAt.
 const (
+	Any      Op = ""
 	Open     Op = "open"
+	Read     Op = "read"
 	Write    Op = "write"
 	Sync     Op = "sync"
 	Truncate Op = "truncate"
@@ -29,7 +31,7 @@ const (
 
 // Rule makes one call fail.
 type Rule struct {
-	Op     Op
+	Op     Op     // Any for all
 	Name   string // part of the file's name, "" for all
 	Skip   int    // how many matching calls succeed first
 	Sticky bool   // later matching calls fail too
@@ -41,9 +43,13 @@ type Rule struct {
 // FS is the real file system with rules. Set Rules before the calls they are
 // meant for; the zero value fails nothing.
 type FS struct {
+	// Lazy leaves the syncs out that do not fail: no power is lost in a test.
+	Lazy bool
+
 	mu    sync.Mutex
 	rules []*Rule
 	calls []string
+	hits  []Op
 }
 
 // Fail adds a rule.
@@ -67,18 +73,26 @@ func (f *FS) Calls() []string {
 	return slices.Clone(f.calls)
 }
 
+// Hits returns the calls that were made to fail.
+func (f *FS) Hits() []Op {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.hits)
+}
+
 func (f *FS) check(op Op, name string) *Rule {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, string(op))
 	for i, r := range f.rules {
-		if r.Op != op || !strings.Contains(name, r.Name) {
+		if (r.Op != Any && r.Op != op) || !strings.Contains(name, r.Name) {
 			continue
 		}
 		if r.Skip > 0 {
 			r.Skip--
 			continue
 		}
+		f.hits = append(f.hits, op)
 		if !r.Sticky {
 			f.rules = slices.Delete(f.rules, i, i+1)
 		}
@@ -135,6 +149,9 @@ func (f *FS) SyncDir(name string) error {
 	if err := f.fail(SyncDir, name); err != nil {
 		return err
 	}
+	if f.Lazy {
+		return nil
+	}
 	return fsx.OS{}.SyncDir(name)
 }
 
@@ -142,6 +159,13 @@ type faultyFile struct {
 	fsx.File
 	fs   *FS
 	name string
+}
+
+func (f *faultyFile) ReadAt(b []byte, off int64) (int, error) {
+	if err := f.fs.fail(Read, f.name); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(b, off)
 }
 
 func (f *faultyFile) write(b []byte, do func([]byte) (int, error)) (int, error) {
@@ -165,6 +189,9 @@ func (f *faultyFile) WriteAt(b []byte, off int64) (int, error) {
 func (f *faultyFile) Sync() error {
 	if err := f.fs.fail(Sync, f.name); err != nil {
 		return err
+	}
+	if f.fs.Lazy {
+		return nil
 	}
 	return f.File.Sync()
 }

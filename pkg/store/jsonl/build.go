@@ -18,16 +18,10 @@ import (
 const chunk = 256 << 10
 
 // Build writes a whole new session file, one record a line. The folder is made
-// when it is missing; the caller closes the snapshot.
+// when it is missing; the caller closes the snapshot. A session that is replaced
+// is owned meanwhile, damaged or not: one that somebody else owns is *store.Held.
 func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
-	err := os.MkdirAll(filepath.Dir(path), fsx.DirMode)
-	if err == nil {
-		opts := fsx.ReplaceOptions{Existing: o.Replace, NoSync: o.NoSync}
-		err = fsx.Replace(d.fs(), path, opts, func(w io.Writer) error {
-			_, err := writeSnapshot(ctx, w, snap, func(*store.Record, memory.Place, int64) error { return nil })
-			return err
-		})
-	}
+	err := d.build(ctx, path, snap, o)
 	if errors.Is(err, fs.ErrExist) {
 		err = store.ErrExists
 	}
@@ -35,6 +29,41 @@ func (d Driver) Build(ctx context.Context, path string, snap *store.Snapshot, o 
 		return fmt.Errorf("build %s: %w", path, err)
 	}
 	return nil
+}
+
+func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
+	if err := os.MkdirAll(filepath.Dir(path), fsx.DirMode); err != nil {
+		return err
+	}
+	if !o.Replace {
+		return d.put(ctx, path, snap, o)
+	}
+	real, err := resolve(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		o.Replace = false // one that appears meanwhile is not replaced
+		return d.put(ctx, path, snap, o)
+	}
+	if err != nil {
+		return err
+	}
+	lock, err := acquire(ctx, real, 0)
+	if err != nil {
+		return err
+	}
+	err = sweep(d.fs(), real)
+	if err == nil {
+		err = d.put(ctx, real, snap, o)
+	}
+	return errors.Join(err, lock.Unlock())
+}
+
+// put writes the file; a session that it replaces is owned by the caller.
+func (d Driver) put(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
+	opts := fsx.ReplaceOptions{Existing: o.Replace, NoSync: o.NoSync}
+	return fsx.Replace(d.fs(), path, opts, func(w io.Writer) error {
+		_, err := writeSnapshot(ctx, w, snap, func(*store.Record, memory.Place, int64) error { return nil })
+		return err
+	})
 }
 
 // writeSnapshot writes header and records and returns how many bytes that are.

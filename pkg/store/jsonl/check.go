@@ -34,15 +34,11 @@ func (r *reader) Problems(ctx context.Context) iter.Seq[store.Problem] {
 // tornTail reports what follows the last commit, unless somebody has written
 // since the file was read.
 func (r *reader) tornTail() ([]store.Problem, error) {
-	settled, err := settledEnd(r.file)
+	settled, size, err := settledEnd(r.file)
 	if err != nil || settled != r.size {
 		return nil, err
 	}
-	info, err := r.file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return tornTail(r.next, r.size, info.Size()), nil
+	return tornTail(r.next, r.size, size), nil
 }
 
 // tornTail is the finding on a file that ends in the middle of a line: a commit
@@ -89,10 +85,7 @@ func problems(find func() ([]store.Problem, error)) iter.Seq[store.Problem] {
 }
 
 func temporaries(path string) ([]store.Problem, error) {
-	names, err := leftovers(path)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil // a folder that may be searched but not listed
-	}
+	names, err := fsx.Temps(path)
 	var out []store.Problem
 	for _, name := range names {
 		out = append(out, warning("leftover", filepath.Base(name), "a temporary file of an interrupted replacement"))

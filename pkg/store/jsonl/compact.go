@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"regexp"
 
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
@@ -45,44 +43,58 @@ func (b *backend) Compact(ctx context.Context, o store.CompactOptions) (store.Co
 }
 
 func (b *backend) compact(ctx context.Context, o store.CompactOptions) (store.Compaction, error) {
-	c := store.Compaction{
-		BytesBefore: b.end, BytesAfter: b.end, RecordsBefore: b.tally.records, RecordsAfter: b.tally.records,
-	}
+	c := unchanged(b.end, b.tally)
 	if b.broken != nil {
 		return c, fmt.Errorf("refused after a failed commit: %w", b.broken)
 	}
-	if !o.DryRun {
-		if err := sweep(b.fs, b.path); err != nil {
-			return c, err
-		}
-	}
-	dead, err := b.dead()
-	if err != nil || float64(dead) < o.MinDead*float64(b.end) {
+	if err := sweep(b.fs, b.path); err != nil {
 		return c, err
 	}
-	snap, err := b.Snapshot(ctx)
-	if err != nil {
+	next, err := prepare(ctx, b.State, b.tally, b.end, o)
+	if err != nil || next == nil {
 		return c, err
 	}
-	next := newRewrite(snap)
-	if o.DryRun {
-		err = next.write(ctx, io.Discard, b.end)
-	} else {
-		err = b.exchange(ctx, next)
-	}
-	if errors.Is(err, errNotSmaller) {
-		return c, nil
-	}
-	c.BytesAfter, c.RecordsAfter, c.Changed = next.size, next.tally.records, true
-	return c, err
+	return next.outcome(c, b.exchange(ctx, next))
 }
 
-// dead is how many bytes of the file a compaction would leave out.
-func (b *backend) dead() (int64, error) {
-	h := b.Header()
-	h.NextSeq = b.Base(0).NextSeq
+// PlanCompaction measures the rewrite of the file as the view sees it.
+func (r *reader) PlanCompaction(ctx context.Context, o store.CompactOptions) (store.Compaction, error) {
+	c := unchanged(r.end, r.tally)
+	next, err := prepare(ctx, r.State, r.tally, r.end, o)
+	if err == nil && next != nil {
+		c, err = next.outcome(c, next.write(ctx, io.Discard, r.end))
+	}
+	if err != nil {
+		return store.Compaction{}, fmt.Errorf("plan compaction of %s: %w", r.path, err)
+	}
+	return c, nil
+}
+
+// unchanged is the outcome for a file that is left as it is.
+func unchanged(end int64, t tally) store.Compaction {
+	return store.Compaction{BytesBefore: end, BytesAfter: end, RecordsBefore: t.records, RecordsAfter: t.records}
+}
+
+// prepare begins the rewrite of a file that has enough dead bytes; nil is one
+// that has not.
+func prepare(ctx context.Context, s *memory.State, t tally, end int64, o store.CompactOptions) (*rewrite, error) {
+	dead, err := deadBytes(s, t, end)
+	if err != nil || float64(dead) < o.MinDead*float64(end) {
+		return nil, err
+	}
+	snap, err := s.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newRewrite(snap), nil
+}
+
+// deadBytes is how much of a file a compaction would leave out.
+func deadBytes(s *memory.State, t tally, end int64) (int64, error) {
+	h := s.Header()
+	h.NextSeq = s.Base(0).NextSeq
 	line, err := h.AppendJSON(nil)
-	return b.end - int64(len(line)+len("\n")) - b.tally.live.bytes, err
+	return end - int64(len(line)+len("\n")) - t.live.bytes, err
 }
 
 // rewrite is the file that a compaction writes.
@@ -110,6 +122,15 @@ func (r *rewrite) write(ctx context.Context, w io.Writer, limit int64) (err erro
 		err = errNotSmaller
 	}
 	return err
+}
+
+// outcome is what came of the rewrite, err included; c is that of none.
+func (r *rewrite) outcome(c store.Compaction, err error) (store.Compaction, error) {
+	if errors.Is(err, errNotSmaller) {
+		return c, nil
+	}
+	c.BytesAfter, c.RecordsAfter, c.Changed = r.size, r.tally.records, true
+	return c, err
 }
 
 // exchange writes the new file, gives it the name and goes on in it. All that
@@ -157,7 +178,7 @@ func (b *backend) tidy(ctx context.Context) {
 	if b.end < b.idle || b.end <= tidyBytes || b.broken != nil {
 		return
 	}
-	dead, err := b.dead()
+	dead, err := deadBytes(b.State, b.tally, b.end)
 	if err != nil || dead <= tidyBytes || float64(dead) <= tidyRatio*float64(b.end) {
 		return
 	}
@@ -175,32 +196,10 @@ func deletes(tx store.Tx) bool {
 	return false
 }
 
-// tempSuffix is what follows the name of the session in that of a temporary file:
-// no session's name continues so, not even one that contains the mark.
-var tempSuffix = regexp.MustCompile(`^\.tmp-[0-9a-f]{8}$`)
-
-// leftovers are the temporary files beside the session at path. Under its lock
+// sweep removes the temporary files beside the session at path. Under its lock
 // none of them is in use.
-func leftovers(path string) ([]string, error) {
-	dir, base := filepath.Split(path)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	prefix := "." + base
-	for _, e := range entries {
-		name := e.Name()
-		if len(name) > len(prefix) && name[:len(prefix)] == prefix && tempSuffix.MatchString(name[len(prefix):]) {
-			out = append(out, filepath.Join(dir, name))
-		}
-	}
-	return out, nil
-}
-
-// sweep removes what is left over.
 func sweep(fsys fsx.FS, path string) error {
-	names, err := leftovers(path)
+	names, err := fsx.Temps(path)
 	for _, name := range names {
 		err = errors.Join(err, fsys.Remove(name))
 	}

@@ -17,7 +17,7 @@ import (
 // B, D58). It holds the session's lock meanwhile: a file that another process
 // converts or owns is *store.Held. A crash leaves the old file or the new one,
 // whole. A backup that is there already, of another file, is an error.
-func Convert(ctx context.Context, path string, o store.OpenOptions) (err error) {
+func (d Driver) Convert(ctx context.Context, path string, o store.OpenOptions) (err error) {
 	// The backup belongs beside the file, not beside a link to it.
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -36,7 +36,10 @@ func Convert(ctx context.Context, path string, o store.OpenOptions) (err error) 
 	if err := keep(target, target+".v3.bak"); err != nil {
 		return fmt.Errorf("convert %s: %w", path, err)
 	}
-	return Driver{}.Build(ctx, target, s.Snapshot(), store.BuildOptions{Replace: true})
+	if err := d.put(ctx, target, s.Snapshot(), store.BuildOptions{Replace: true}); err != nil {
+		return fmt.Errorf("convert %s: %w", path, err)
+	}
+	return nil
 }
 
 // keep gives the file a second name. One that an attempt before has given

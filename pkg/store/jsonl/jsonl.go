@@ -152,8 +152,9 @@ func (d Driver) Lease(ctx context.Context, path string) (*store.Lease, error) {
 	return probe(ctx, real)
 }
 
-// Delete removes the session file, a symbolic link that named it, and last, while
-// it is still held, the lock file.
+// Delete removes what interrupted replacements left beside the session, its file,
+// a symbolic link that named it, and last, while it is still held, the lock file.
+// What fails in between leaves a session that can be deleted again.
 func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) error {
 	real, err := resolve(path)
 	if err != nil {
@@ -163,7 +164,9 @@ func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) er
 	if err != nil {
 		return err
 	}
-	err = d.fs().Remove(real)
+	if err = sweep(d.fs(), real); err == nil {
+		err = d.fs().Remove(real)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("delete session: %w", err), lock.Unlock())
 	}

@@ -135,6 +135,29 @@ func TestSecondOwnerIsToldWhoOwns(t *testing.T) {
 	}
 }
 
+// A session that somebody owns is not replaced by a build either (B14).
+func TestB14BuildReplacesNoOwnedSession(t *testing.T) {
+	path := fresh(t)
+	b := open(t, path)
+	commit(t, b, ticks.Append(1))
+	content := read(t, path)
+	h := store.Header{ID: "s", StorageVersion: store.StorageVersion, CreatedAt: now}
+	replace := func() error {
+		return jsonl.Driver{}.Build(t.Context(), path, store.NewSnapshot(h, nil), store.BuildOptions{Replace: true})
+	}
+	var held *store.Held
+	if err := replace(); !errors.As(err, &held) || held.Lease.PID != os.Getpid() {
+		t.Errorf("build: %v, want *Held", err)
+	}
+	same(t, "file", read(t, path), content)
+	same(t, "left over", temps(t, path), []string(nil))
+	commit(t, b, ticks.Append(2))
+	closeStore(t, b)
+	if err := replace(); err != nil {
+		t.Errorf("build over a closed session: %v", err)
+	}
+}
+
 // The lock dies with its process: the next owner waits for nothing (bug B15).
 func TestKilledOwner(t *testing.T) {
 	path := fresh(t)

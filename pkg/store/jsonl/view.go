@@ -17,12 +17,14 @@ import (
 // reader is a view: the file as it was for a moment.
 type reader struct {
 	*memory.State
-	path string
-	file fsx.File
-	size int64 // how much of the file was read
-	next int64 // the number of the line that follows
-	once sync.Once
-	err  error
+	path  string
+	file  fsx.File
+	size  int64 // how much of the file was read
+	next  int64 // the number of the line that follows
+	end   int64 // of the file, a torn tail included
+	tally tally
+	once  sync.Once
+	err   error
 }
 
 // Close releases the file.
@@ -46,7 +48,7 @@ func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
 	}
 	l, err := loadSettled(f, path)
 	if err == nil {
-		return &reader{State: l.state, path: real, file: f, size: l.size, next: l.next}, nil
+		return &reader{State: l.state, path: real, file: f, size: l.size, next: l.next, end: l.end, tally: l.tally}, nil
 	}
 	err = errors.Join(err, f.Close())
 	var legacy *store.Legacy
@@ -57,45 +59,49 @@ func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
 }
 
 func loadSettled(f fsx.File, path string) (*loaded, error) {
-	end, err := settledEnd(f)
+	end, size, err := settledEnd(f)
 	if err != nil {
 		return nil, err
 	}
-	return load(f, path, end)
+	l, err := load(f, path, end)
+	if err == nil {
+		l.end = size
+	}
+	return l, err
 }
 
 // settledEnd finds how much of the file no owner will ever change: everything
-// up to its last newline, and a complete last line without one. What follows may
-// be cut, and something else written in its place, while it is being read; the
-// two together can even look like a line.
-func settledEnd(f fsx.File) (int64, error) {
+// up to its last newline, and a complete last line without one. What follows, to
+// the size that the file has, may be cut, and something else written in its
+// place, while it is being read; the two together can even look like a line.
+func settledEnd(f fsx.File) (end, size int64, err error) {
 	for tries := 0; ; tries++ {
 		before, err := f.Stat()
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		size := before.Size()
 		end, err := afterLastNewline(f, size)
 		if err != nil || end == size {
-			return end, err
+			return end, size, err
 		}
 		if end == 0 {
-			return size, nil // a header, which nobody cuts
+			return size, size, nil // a header, which nobody cuts
 		}
 		tail := make([]byte, size-end)
 		if _, err := f.ReadAt(tail, end); err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
+			return 0, 0, err
 		}
 		after, err := f.Stat()
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		unchanged := after.Size() == size && after.ModTime().Equal(before.ModTime())
 		switch {
 		case unchanged && rawjson.Valid(tail) == nil:
-			return size, nil
+			return size, size, nil
 		case unchanged || tries == 3:
-			return end, nil
+			return end, size, nil
 		}
 	}
 }

@@ -42,13 +42,16 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 	if err != nil {
 		return err
 	}
-	temp, err := createTemp(path)
+	if exists {
+		return d.swap(ctx, path, func(temp string) error { return fill(ctx, temp, snap) })
+	}
+	temp, err := d.createTemp(path)
 	if err != nil {
 		return err
 	}
 	err = fill(ctx, temp, snap)
 	if err == nil {
-		err = d.publish(ctx, temp, path, exists, o)
+		err = d.publish(temp, path, o)
 	}
 	if err != nil {
 		return errors.Join(err, removeFiles(d.fs(), temp))
@@ -56,11 +59,8 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 	return nil
 }
 
-// publish gives the finished database its name.
-func (d Driver) publish(ctx context.Context, temp, path string, exists bool, o store.BuildOptions) error {
-	if exists {
-		return d.swap(ctx, temp, path)
-	}
+// publish gives the finished database its name, unless that is taken.
+func (d Driver) publish(temp, path string, o store.BuildOptions) error {
 	if !o.NoSync {
 		if err := d.settle(temp, nil); err != nil {
 			return err

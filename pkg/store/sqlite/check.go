@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -152,17 +150,9 @@ func (f *findings) rows(_ context.Context, h *handle) error {
 
 // leftovers finds what an interrupted build left beside the database.
 func (f *findings) leftovers(_ context.Context, h *handle) error {
-	files, err := os.ReadDir(filepath.Dir(h.path))
-	if errors.Is(err, os.ErrPermission) {
-		return nil // a folder that may be searched but not listed
+	names, err := leftovers(h.path)
+	for _, name := range names {
+		f.add(store.SeverityWarning, "leftover", filepath.Base(name), "a temporary file of an interrupted replacement")
 	}
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		if fsx.IsTemp(file.Name()) && strings.HasPrefix(file.Name(), tempPrefix(h.path)) {
-			f.add(store.SeverityWarning, "leftover", file.Name(), "a temporary file of an interrupted replacement")
-		}
-	}
-	return nil
+	return err
 }

@@ -130,12 +130,12 @@ func damage(t testing.TB, path string, at int64, with []byte) {
 
 func TestProblemsOfLeftovers(t *testing.T) {
 	path := newSession(t)
-	for _, name := range []string{".s1.db.tmp-123", ".s2.db.tmp-123", "s1.db.bak"} {
+	for _, name := range []string{".s1.db.tmp-0123abcd", ".s2.db.tmp-0123abcd", "s1.db.bak"} {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := []store.Problem{{Code: "leftover", Severity: store.SeverityWarning, Where: ".s1.db.tmp-123",
+	want := []store.Problem{{Code: "leftover", Severity: store.SeverityWarning, Where: ".s1.db.tmp-0123abcd",
 		Message: "a temporary file of an interrupted replacement"}}
 	if diff := cmp.Diff(want, problemsOf(t, path)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)

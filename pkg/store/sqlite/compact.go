@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/gofrs/flock"
+
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -40,44 +43,73 @@ func (b *backend) Compact(ctx context.Context, o store.CompactOptions) (store.Co
 }
 
 func (b *backend) compact(h *handle, o store.CompactOptions) (store.Compaction, *handle, error) {
-	var c store.Compaction
+	if err := b.driver.sweep(b.path); err != nil {
+		return store.Compaction{}, h, err
+	}
 	before, err := h.extent()
+	c := before.unchanged()
+	if err != nil || before.dead() < o.MinDead {
+		return c, h, err
+	}
+	temp, err := b.driver.createTemp(b.path)
 	if err != nil {
 		return c, h, err
 	}
-	c.BytesBefore, c.RecordsBefore = before.bytes(), before.records
-	c.BytesAfter, c.RecordsAfter = c.BytesBefore, c.RecordsBefore
-	if before.dead() < o.MinDead {
-		return c, h, nil
-	}
-	temp, err := createTemp(b.path)
-	if err != nil {
-		return c, h, err
-	}
-	vacuum := func() error {
+	h, err = b.replace(h, temp, func() error {
 		after, err := vacuumInto(b.path, temp)
+		if err == nil && after.records != before.records {
+			err = corrupt(temp, "the copy has %d records, the session %d", after.records, before.records)
+		}
 		if err != nil {
 			return err
 		}
-		if after.records != before.records {
-			return corrupt(temp, "the copy has %d records, the session %d", after.records, before.records)
-		}
-		if after.pages >= before.pages {
-			c.BytesAfter = before.pages
+		if c = before.compacted(after); !c.Changed {
 			return errNotSmaller
 		}
-		c.BytesAfter, c.Changed = after.pages, true
 		return nil
-	}
-	if o.DryRun {
-		err = vacuum()
-	} else {
-		h, err = b.replace(h, temp, vacuum)
-	}
+	})
 	if errors.Is(err, errNotSmaller) {
 		err = nil
 	}
 	return c, h, errors.Join(err, removeFiles(b.driver.fs(), temp))
+}
+
+// PlanCompaction measures a copy, which it makes beside the session and removes.
+func (r *reader) PlanCompaction(ctx context.Context, o store.CompactOptions) (store.Compaction, error) {
+	var path string
+	var before extent
+	err := r.lookup(ctx, func(h *handle) (err error) {
+		path = h.path
+		before, err = h.extent()
+		return err
+	})
+	c := before.unchanged()
+	if err == nil && before.dead() >= o.MinDead {
+		var after extent
+		if after, err = measureCopy(path); err == nil {
+			c = before.compacted(after)
+		}
+	}
+	if err != nil {
+		return store.Compaction{}, fmt.Errorf("plan compaction of %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// measureCopy copies a session for its size alone. The lock keeps the owner's
+// sweep from the copy.
+func measureCopy(path string) (after extent, err error) {
+	temp, err := Driver{}.createTemp(path)
+	if err != nil {
+		return extent{}, err
+	}
+	defer func() { err = errors.Join(err, removeFiles(fsx.OS{}, temp)) }()
+	lock := flock.New(temp, flock.SetFlag(os.O_RDONLY))
+	if _, err := lock.TryLock(); err != nil {
+		return extent{}, err
+	}
+	after, err = vacuumInto(path, temp)
+	return after, errors.Join(err, lock.Unlock())
 }
 
 // vacuumInto copies a session through a reader of its own, because the owner has
@@ -108,6 +140,21 @@ type extent struct {
 }
 
 func (e extent) bytes() int64 { return e.file + e.wal }
+
+// unchanged is the outcome for a session that is left as it is.
+func (e extent) unchanged() store.Compaction {
+	return store.Compaction{
+		BytesBefore: e.bytes(), BytesAfter: e.bytes(), RecordsBefore: e.records, RecordsAfter: e.records,
+	}
+}
+
+// compacted is the outcome for a session of which there is a copy. Without an
+// exchange the WAL has been folded.
+func (e extent) compacted(after extent) store.Compaction {
+	c := e.unchanged()
+	c.BytesAfter, c.Changed = min(after.pages, e.pages), after.pages < e.pages
+	return c
+}
 
 // dead is the part of the files that holds nothing of the session.
 func (e extent) dead() float64 { return float64(e.free+e.wal) / float64(e.bytes()) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -99,11 +100,17 @@ func TestKilledCompactor(t *testing.T) {
 		if got := readMarks(t, b); !slices.Equal(got, append(want, "4")) {
 			t.Errorf("killed before call %d: the next owner sees %v", n, got)
 		}
-		mustClose(t, b)
 		for _, p := range problemsOf(t, path) {
 			if p.Code != "leftover" {
 				t.Errorf("killed before call %d: %+v", n, p)
 			}
+		}
+		if _, err := b.Compact(ctx, store.CompactOptions{}); err != nil {
+			t.Errorf("killed before call %d: the next compaction: %v", n, err)
+		}
+		mustClose(t, b)
+		if got := names(t, filepath.Dir(path)); !slices.Equal(got, []string{"s1.db"}) {
+			t.Errorf("killed before call %d: after the next compaction the folder holds %v", n, got)
 		}
 		if line == "compacted\n" {
 			if n < 6 {

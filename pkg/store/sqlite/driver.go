@@ -79,8 +79,9 @@ func (Driver) Lease(_ context.Context, path string) (*store.Lease, error) {
 	return &l, nil
 }
 
-// Delete removes the database and its side files as their owner. The database
-// goes last, so that a crash in between leaves a complete session or none.
+// Delete removes the database, its side files and what interrupted replacements
+// left as their owner. The database goes last, so that a crash in between leaves
+// a complete session or none.
 func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) error {
 	b, err := openOwner(ctx, path, o)
 	if err != nil {
@@ -88,6 +89,9 @@ func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) er
 	}
 	// A contender that opened the file before finds it deleted.
 	err = b.lookup(ctx, func(h *handle) error {
+		if err := d.sweep(b.path); err != nil {
+			return err
+		}
 		if err := h.foldWAL(); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gofrs/flock"
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/drover-run/drover/internal/fsx"
@@ -141,48 +142,88 @@ func (d Driver) exchange(temp, path string) (renamed bool, err error) {
 	return true, d.fs().SyncDir(dir)
 }
 
-// swap puts a finished database in the place of one that nobody owns.
-func (d Driver) swap(ctx context.Context, temp, path string) error {
+// swap puts the database that fill writes in the place of one that nobody owns.
+func (d Driver) swap(ctx context.Context, path string, fill func(temp string) error) error {
 	b, err := openOwner(ctx, path, store.OpenOptions{Owner: store.OwnerInfo{Command: "replace"}})
 	var damaged *store.Corrupt
 	if errors.As(err, &damaged) {
-		// Nobody can own what cannot be read.
-		return d.exchangeDamaged(temp, path)
+		return d.swapDamaged(path, fill)
 	}
 	if err != nil {
 		return err
 	}
 	b.driver = d
 	err = b.alone(ctx, func(h *handle) (*handle, error) {
-		return b.replace(h, temp, func() error { return nil })
+		if err := d.sweep(b.path); err != nil {
+			return h, err
+		}
+		temp, err := d.createTemp(b.path)
+		if err != nil {
+			return h, err
+		}
+		h, err = b.replace(h, temp, func() error { return fill(temp) })
+		return h, errors.Join(err, removeFiles(d.fs(), temp))
 	})
 	return errors.Join(err, b.Close())
 }
 
-func (d Driver) exchangeDamaged(temp, path string) error {
+// swapDamaged replaces a database that nobody can own, since it cannot be read.
+func (d Driver) swapDamaged(path string, fill func(temp string) error) error {
 	like, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if err := d.settle(temp, like); err != nil {
+	temp, err := d.createTemp(path)
+	if err != nil {
 		return err
 	}
-	_, err = d.exchange(temp, path)
-	return err
+	if err = fill(temp); err == nil {
+		err = d.settle(temp, like)
+	}
+	if err == nil {
+		_, err = d.exchange(temp, path)
+	}
+	return errors.Join(err, removeFiles(d.fs(), temp))
 }
 
 // createTemp makes an empty private file beside path; SQLite takes its mode
 // over.
-func createTemp(path string) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix(path)+"*")
+func (d Driver) createTemp(path string) (string, error) {
+	f, temp, err := fsx.CreateTemp(d.fs(), path)
 	if err != nil {
 		return "", err
 	}
-	return f.Name(), f.Close()
+	if err := f.Close(); err != nil {
+		return "", errors.Join(err, remove(d.fs(), temp))
+	}
+	return temp, nil
 }
 
-// tempPrefix begins the names of temporary files; fsx.IsTemp knows them.
-func tempPrefix(path string) string { return "." + filepath.Base(path) + ".tmp-" }
+// leftovers are the files that interrupted replacements of the session at path
+// left beside it, and those of replacements that run now.
+func leftovers(path string) ([]string, error) {
+	return fsx.Temps(path, "-wal", "-shm", "-journal")
+}
+
+// sweep removes what is left over beside an owned session. Only its owner writes
+// such files there, but for a plan, which holds a lock on its own meanwhile.
+func (d Driver) sweep(path string) error {
+	names, err := leftovers(path)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		lock := flock.New(name, flock.SetFlag(os.O_RDONLY))
+		free, err := lock.TryLock()
+		if err == nil && free {
+			errs = append(errs, remove(d.fs(), name), lock.Unlock())
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // finish puts a filled database into WAL mode and closes it, so that nothing is
 // left beside it. The error is that of the filling.
