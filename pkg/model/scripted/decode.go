@@ -16,7 +16,8 @@ import (
 // decoder decodes the tree of a script, strictly: unknown fields, wrong types
 // and values out of range are *ScriptErrors.
 type decoder struct {
-	path string
+	path  string
+	lines int // of the text
 }
 
 // field is one field that an object may have.
@@ -29,8 +30,8 @@ type field struct {
 type setter func(name string, n *yaml.Node) error
 
 func (d decoder) errorf(n *yaml.Node, format string, args ...any) *ScriptError {
-	// An empty document has no place.
-	return &ScriptError{Path: d.path, Line: max(1, n.Line), Column: max(1, n.Column), Msg: fmt.Sprintf(format, args...)}
+	// An empty document has no place, or one behind the end of the text.
+	return &ScriptError{Path: d.path, Line: max(1, min(n.Line, d.lines)), Column: max(1, n.Column), Msg: fmt.Sprintf(format, args...)}
 }
 
 // object decodes a mapping that has these fields only, each at most once.

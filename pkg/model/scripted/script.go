@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -85,7 +86,7 @@ func parseScript(path string, text []byte) (*script, error) {
 		return nil, err
 	}
 	s := &script{path: path, limits: defaultLimits}
-	d := decoder{path: path}
+	d := decoder{path: path, lines: lineCount(string(text))}
 	listed := false
 	err = d.object(root, "a script",
 		field{"model", d.limits(&s.limits)},
@@ -104,6 +105,17 @@ func parseScript(path string, text []byte) (*script, error) {
 		return nil, d.errorf(root, "responses are missing")
 	}
 	return s, nil
+}
+
+// lineCount counts what YAML takes for lines.
+func lineCount(text string) int {
+	n := 1
+	for _, r := range text {
+		if strings.ContainsRune("\n\r\u0085\u2028\u2029", r) {
+			n++
+		}
+	}
+	return n
 }
 
 func (d decoder) limits(l *limits) setter {

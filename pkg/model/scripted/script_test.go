@@ -21,6 +21,7 @@ func TestScriptErrors(t *testing.T) {
 		want             string // line:column: message
 	}{
 		{"empty", "s.yaml", "", "1:1: a script must be an object, not nothing"},
+		{"an empty document", "s.yaml", "---", "1:1: a script must be an object, not nothing"},
 		{"comment alone", "s.yaml", "# nothing\n", "1:1: a script must be an object, not nothing"},
 		{"a list", "s.yaml", "\n- text: a\n", "2:1: a script must be an object, not a list"},
 		{"no responses", "s.yaml", "model: {reasoning: true}\n", "1:1: responses are missing"},
