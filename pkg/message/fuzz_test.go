@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -93,12 +94,15 @@ func splitLines(data []byte) (lines [][]byte) {
 func FuzzStream(f *testing.F) {
 	f.Add("Hello 🙂 \x00 wörld", "hm 🙂🙂", `{"path":"🙂","n":[1.0,{"x":null}]}`, uint64(1))
 	f.Add("\xed\xa0\xbd\xed\xb9\x82", "\xed\xb9\x82", `{}`, uint64(2))
+	f.Add("0", "0", "{} ", uint64(129))
 	f.Fuzz(func(t *testing.T, text, thinking, arguments string, seed uint64) {
 		// Pass the text through JSON once: what is no WTF-8 has no frame of its own.
 		text, thinking = wtf8(text), wtf8(thinking)
 		if rawjson.KindOf([]byte(arguments)) != rawjson.Object || rawjson.Valid([]byte(arguments)) != nil || !utf8.ValidString(arguments) {
 			arguments = `{"a":"🙂"}`
 		}
+		// White space around a value is no part of it: a frame does not keep it.
+		arguments = strings.Trim(arguments, " \t\r\n")
 		want := []Block{
 			{Type: BlockText, Text: text, TextSignature: "s"},
 			{Type: BlockThinking, Thinking: thinking, ThinkingSignature: "s2", Redacted: seed%2 == 0},
