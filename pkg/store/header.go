@@ -197,6 +197,9 @@ func (p *headerParser) text(key string, raw []byte, into *string) error {
 	if err != nil {
 		return fmt.Errorf("header field %s is no string", key)
 	}
+	if rawjson.ValidUTF8(raw) >= 0 { // written again, it would be another text
+		return fmt.Errorf("header field %s is not UTF-8", key)
+	}
 	*into = s
 	return nil
 }

@@ -239,6 +239,7 @@ func TestParseHeaderRefuses(t *testing.T) {
 		`{"v":4,"kind":"header","id":"s","storageVersion":0}`:   "header has no storageVersion",
 		`{"v":4.5,"kind":"header","id":"s","storageVersion":1}`: "header field v is no integer",
 		`{` + good + `,"id":7}`:                                 "header field id is no string",
+		`{` + good + `,"cwd":"` + "\x94" + `"}`:                 "header field cwd is not UTF-8",
 		`{` + good + `,"createdAt":"1"}`:                        "header field createdAt is no integer",
 		`{` + good + `,"nextSeq":-1}`:                           "header has a negative generation or nextSeq",
 		`{` + good + `,"nextSeq":99999999999999999999}`:         "header field nextSeq is no integer",
@@ -253,6 +254,7 @@ func TestParseHeaderRefuses(t *testing.T) {
 func FuzzParseHeader(f *testing.F) {
 	f.Add([]byte(`{"v":4,"kind":"header","id":"s","storageVersion":1,"createdAt":2,"cwd":"/","spawn":{"a": 1},"x":[ ]}`))
 	f.Add([]byte(`{"v":4,"kind":"header","id":"\ud800","storageVersion":1,"nextSeq":9,"generation":2,"source":null}`))
+	f.Add([]byte(`{"v":4,"kind":"header","id":"` + "\x94" + `","storageVersion":1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h, err := store.ParseHeader(text)
 		if err != nil {
