@@ -29,8 +29,8 @@ const (
 
 var ticks = store.NewList[int]("app", "ticks")
 
-// child opens the session, says so, and either holds it until its input closes
-// or makes one commit.
+// child opens the session, says so, and either makes one commit, or holds it until
+// its input closes and perhaps commits then.
 func child(mode, path string) int {
 	switch mode {
 	case "peak":
@@ -57,8 +57,15 @@ func child(mode, path string) int {
 		}
 	}
 	fmt.Println("fence", lease.Fence)
-	if mode == "hold" {
+	if mode == "hold" || mode == "wake" {
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	}
+	if mode == "wake" {
+		if _, err := b.Commit(ctx, store.Tx{ticks.Append(1)}); err != nil {
+			fmt.Println("commit:", err)
+			return 1
+		}
+		fmt.Println("committed")
 	}
 	if err := b.Close(); err != nil {
 		fmt.Println("close:", err)
@@ -174,6 +181,40 @@ func TestKilledOwner(t *testing.T) {
 	}
 	same(t, "next fence", l.Fence, int64(2))
 	same(t, "owner", l.PID, os.Getpid())
+}
+
+// An owner that is stopped blocks writers, by name, for as long as it lives,
+// whatever its clock or theirs says; readers go on, and so does it (D16, B12).
+func TestFrozenOwner(t *testing.T) {
+	path := fresh(t)
+	p := start(t, "wake", path)
+	p.fence(t)
+	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for _, hours := range []int64{-1, 0, 1} {
+		o := store.OpenOptions{Now: func() int64 { return time.Now().UnixMilli() + hours*3_600_000 }, LeaseTTL: time.Millisecond}
+		for call, err := range map[string]error{
+			"open":   func() error { _, err := jsonl.Driver{}.Open(t.Context(), path, o); return err }(),
+			"delete": jsonl.Driver{}.Delete(t.Context(), path, o),
+		} {
+			var held *store.Held
+			if !errors.As(err, &held) || held.Lease.PID != p.Process.Pid || !held.Lease.Live {
+				t.Errorf("%s, %d h off: got %v, want *Held by %d", call, hours, err, p.Process.Pid)
+			}
+		}
+	}
+	same(t, "a reader sees", len(records(t, view(t, path))), 0)
+	if err := p.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	p.in.Close()
+	line, _ := p.out.ReadString('\n')
+	same(t, "the owner says", line, "committed\n")
+	if err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	same(t, "the next owner sees", len(records(t, open(t, path))), 1)
 }
 
 func TestOpenWaitsForAnOwnerThatCloses(t *testing.T) {

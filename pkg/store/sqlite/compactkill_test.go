@@ -121,6 +121,111 @@ func TestKilledCompactor(t *testing.T) {
 	}
 }
 
+// childFullCompact compacts a session while no file may grow beyond a size, says
+// how that ends, and either goes on once there is room again, or is killed when
+// it would tidy up: so the half of a copy stays as a kill in the middle of it
+// leaves it.
+func childFullCompact(args []string) error {
+	size, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	k := killer{left: &atomic.Int64{}}
+	k.left.Store(1 << 30)
+	b, err := Driver{system: k}.Open(ctx, args[0], store.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	if _, err := b.Commit(ctx, store.Tx{marks.Append("3")}); err != nil {
+		return err
+	}
+	var room syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &room); err != nil {
+		return err
+	}
+	full := room
+	full.Cur = size
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
+		return err
+	}
+	killed := args[2] == "killed"
+	if killed {
+		k.left.Store(1) // the copy is created
+	}
+	_, err = b.(store.Compacter).Compact(ctx, store.CompactOptions{})
+	if killed {
+		k.left.Store(0)
+		k.count()
+	}
+	if restored := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &room); restored != nil {
+		return restored
+	}
+	if err != nil {
+		var failed *IOError
+		fmt.Println("failed:", errors.As(err, &failed))
+	} else {
+		fmt.Println("compacted")
+	}
+	if _, err := b.Commit(ctx, store.Tx{marks.Append("4")}); err != nil {
+		return err
+	}
+	return b.Close()
+}
+
+// TestB06CompactionWithoutRoom: wherever in the copy the disk is full, the
+// session is what it was and its owner goes on; a kill there leaves half a copy
+// that the next compaction removes (B53, D21).
+func TestB06CompactionWithoutRoom(t *testing.T) {
+	const page = 8192
+	for _, how := range []string{"goes on", "killed"} {
+		halves := 0
+		for size, done := 0, false; !done; size += 3 * page {
+			if size > 100*page {
+				t.Fatalf("%s: never compacted", how)
+			}
+			path := wasted(t)
+			c := startChild(t, "full", path, strconv.Itoa(size), how)
+			line, _ := c.out.ReadString('\n')
+			_ = c.cmd.Wait()
+			want := []string{"1", "2", "3"}
+			switch {
+			case c.err.Len() > 0 || line == "failed: false\n":
+				t.Fatalf("%s with %d bytes: %s%s", how, size, line, c.err)
+			case how == "killed":
+				for _, name := range names(t, filepath.Dir(path)) {
+					if info, err := os.Stat(filepath.Join(filepath.Dir(path), name)); fsx.IsTemp(name) && err == nil {
+						done = info.Size() < int64(size) // it was killed after the copy
+						halves++
+					}
+				}
+			default:
+				done = line == "compacted\n"
+				want = append(want, "4")
+				if got := names(t, filepath.Dir(path)); !slices.Equal(got, []string{"s1.db"}) {
+					t.Errorf("%s with %d bytes: the folder holds %v", how, size, got)
+				}
+			}
+			b := open(t, path, store.OpenOptions{})
+			if got := readMarks(t, b); !slices.Equal(got, want) {
+				t.Errorf("%s with %d bytes: the next owner sees %v, want %v", how, size, got, want)
+			}
+			if _, err := b.Compact(ctx, store.CompactOptions{}); err != nil {
+				t.Errorf("%s with %d bytes: the next compaction: %v", how, size, err)
+			}
+			mustClose(t, b)
+			if got := names(t, filepath.Dir(path)); !slices.Equal(got, []string{"s1.db"}) {
+				t.Errorf("%s with %d bytes: after the next compaction the folder holds %v", how, size, got)
+			}
+			if found := problemsOf(t, path); len(found) > 0 {
+				t.Errorf("%s with %d bytes: %v", how, size, found)
+			}
+		}
+		if how == "killed" && halves < 2 {
+			t.Errorf("%d kills left a copy", halves)
+		}
+	}
+}
+
 // TestContenderBesideACompaction: whoever would take over from an owner that
 // holds the write lock waits, and is refused in the end.
 func TestContenderBesideACompaction(t *testing.T) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"net/url"
 
@@ -37,13 +38,21 @@ type handle struct {
 
 // openHandle connects to the database at an absolute path.
 func openHandle(path, dsn string) (*handle, error) {
-	// Escaped, or a path with ?, # or % would be cut or read as options.
-	uri := (&url.URL{Scheme: "file", Path: path}).EscapedPath()
-	connector, err := sqlite.NewConnector("file:" + uri + dsn)
+	c, err := newConnector(path, dsn)
 	if err != nil {
 		return nil, classify(path, err)
 	}
-	db := sql.OpenDB(connector)
+	return openConnector(path, c)
+}
+
+func newConnector(path, dsn string) (driver.Connector, error) {
+	// Escaped, or a path with ?, # or % would be cut or read as options.
+	uri := (&url.URL{Scheme: "file", Path: path}).EscapedPath()
+	return sqlite.NewConnector("file:" + uri + dsn)
+}
+
+func openConnector(path string, c driver.Connector) (*handle, error) {
+	db := sql.OpenDB(c)
 	db.SetMaxOpenConns(1)
 	conn, err := db.Conn(context.Background())
 	if err != nil {
@@ -163,16 +172,16 @@ func (h *handle) run(script string) error {
 // could otherwise find its snapshot stale, which no waiting can mend
 // (spec §1.7).
 func (h *handle) write(f func() error) error {
-	if _, err := h.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
+	_, err := h.exec("BEGIN IMMEDIATE")
+	if err == nil {
+		err = f()
 	}
-	err := f()
 	if err == nil {
 		_, err = h.exec("COMMIT")
 	}
 	if err != nil {
-		// SQLite has rolled back by itself after some failures; then this
-		// one only says so.
+		// SQLite has rolled back by itself after some failures, or never
+		// begun; then this one only says so.
 		_, _ = h.exec("ROLLBACK")
 	}
 	return err

@@ -24,7 +24,9 @@ var children = map[string]func(args []string) error{
 	"hold":    childHold,
 	"refused": childRefused,
 	"append":  childAppend,
+	"frozen":  childFrozen,
 	"compact": childCompact,
+	"full":    childFullCompact,
 	"view":    childView,
 }
 

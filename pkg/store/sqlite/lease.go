@@ -156,7 +156,8 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 const (
-	sqlRenew = `UPDATE writer_lease SET expires_at_ms = ?1 WHERE owner_id = ?2 AND fence = ?3`
+	// Each renewal shows, even under a clock that stands still or was set back.
+	sqlRenew = `UPDATE writer_lease SET expires_at_ms = ?1 + (expires_at_ms = ?1) WHERE owner_id = ?2 AND fence = ?3`
 	// The fence stays, so that it rises with every owner.
 	sqlRelease = `UPDATE writer_lease SET owner_id = NULL, expires_at_ms = NULL WHERE owner_id = ?1 AND fence = ?2`
 	sqlOwns    = `SELECT 1 FROM writer_lease WHERE owner_id = ?1 AND fence = ?2`

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +115,86 @@ func TestTakeover(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestB12ClockJumps: a clock that is an hour off, on either side and in either
+// direction, neither takes a lease away from who renews it nor keeps one longer
+// than its life (spec §1.7).
+func TestB12ClockJumps(t *testing.T) {
+	const ttl = 30 * time.Second
+	for _, hours := range []int64{-1, 0, 1} {
+		t.Run(strconv.FormatInt(hours, 10)+" h", func(t *testing.T) {
+			jumped := func() int64 { return time.Now().UnixMilli() + hours*time.Hour.Milliseconds() }
+			far := func() fsx.Process { return fsx.Process{Host: "far"} } // of which nothing can be known
+			t.Run("of a contender, beside an owner who renews", func(t *testing.T) {
+				path := newSession(t)
+				synctest.Test(t, func(t *testing.T) {
+					b, err := openOwner(t.Context(), path, store.OpenOptions{LeaseTTL: ttl})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer b.Close()
+					var held *store.Held
+					if _, err := openOwner(t.Context(), path, store.OpenOptions{Now: jumped, Wait: 3 * ttl}); !errors.As(err, &held) {
+						t.Errorf("open: got %v, want *Held", err)
+					}
+					commit(t, b, marks.Append("mine"))
+				})
+			})
+			t.Run("of the owner while it renews", func(t *testing.T) {
+				path := newSession(t)
+				synctest.Test(t, func(t *testing.T) {
+					began := time.Now()
+					renewsThrough(t, path, func() int64 {
+						if time.Since(began) < ttl {
+							return time.Now().UnixMilli()
+						}
+						return jumped()
+					})
+				})
+			})
+			t.Run("of an owner who is gone", func(t *testing.T) {
+				path := newSession(t)
+				setClaim(t, path, claim{owner: "other", fence: 3, expires: jumped() + ttl.Milliseconds(), ttl: ttl, process: far()})
+				synctest.Test(t, func(t *testing.T) {
+					began := time.Now()
+					b, err := openOwner(t.Context(), path, store.OpenOptions{LeaseTTL: ttl, Wait: time.Hour})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer b.Close()
+					if took := time.Since(began); took < ttl || took > ttl+2*pollWait || b.claim.fence != 4 {
+						t.Errorf("took %v, fence %d", took, b.claim.fence)
+					}
+				})
+			})
+			t.Run("beside a dead process", func(t *testing.T) {
+				path := newSession(t)
+				setClaim(t, path, claim{owner: "other", fence: 3, expires: jumped() + ttl.Milliseconds(), ttl: ttl, process: deadProcess(t)})
+				open(t, path, store.OpenOptions{Now: jumped})
+			})
+		})
+	}
+}
+
+// renewsThrough wants an owner with a strange clock to keep its session.
+func renewsThrough(t *testing.T, path string, clock func() int64) {
+	b, err := openOwner(t.Context(), path, store.OpenOptions{LeaseTTL: 30 * time.Second, Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var held *store.Held
+	if _, err := openOwner(t.Context(), path, store.OpenOptions{Wait: 2 * time.Minute}); !errors.As(err, &held) {
+		t.Errorf("open: got %v, want *Held", err)
+	}
+	commit(t, b, marks.Append("mine"))
+}
+
+// TestClockStandsStill: a renewal shows even so.
+func TestClockStandsStill(t *testing.T) {
+	path := newSession(t)
+	synctest.Test(t, func(t *testing.T) { renewsThrough(t, path, func() int64 { return 1_700_000_000_000 }) })
 }
 
 func TestTakeoverOfAZombie(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,6 +68,74 @@ func TestKilledOwner(t *testing.T) {
 	}
 	if b.claim.fence != 2 {
 		t.Errorf("fence %d, want 2", b.claim.fence)
+	}
+}
+
+// childFrozen opens a session with a short lease, commits when it is told to and
+// says how that ends.
+func childFrozen(args []string) error {
+	b, err := openOwner(ctx, args[0], store.OpenOptions{LeaseTTL: 50 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	fmt.Println("owns", b.claim.fence)
+	for {
+		if _, err := fmt.Scanln(); err != nil {
+			return err
+		}
+		_, err := b.Commit(ctx, store.Tx{marks.Append("child")})
+		var lost *store.Lost
+		switch {
+		case err == nil:
+			fmt.Println("committed")
+		case errors.As(err, &lost):
+			fmt.Println("lost:", lost.Reason)
+		default:
+			return err
+		}
+	}
+}
+
+// TestFrozenOwner: an owner that is stopped loses the session once its lease has
+// run out; it wakes up fenced, and writes nothing more (spec §1.7).
+func TestFrozenOwner(t *testing.T) {
+	path := newSession(t)
+	c := startChild(t, "frozen", path)
+	says := func(want string) {
+		t.Helper()
+		if got := c.line(t); got != want {
+			t.Fatalf("child says %q, want %q", got, want)
+		}
+	}
+	says("owns 1")
+	fmt.Fprintln(c.in)
+	says("committed")
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, path, store.OpenOptions{LeaseTTL: 50 * time.Millisecond, Wait: time.Minute})
+	if b.claim.fence != 2 {
+		t.Errorf("fence %d, want 2", b.claim.fence)
+	}
+	commit(t, b, marks.Append("successor"))
+	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		fmt.Fprintln(c.in)
+		says("lost: fenced")
+	}
+	commit(t, b, marks.Append("successor"))
+	if got := readMarks(t, b); !slices.Equal(got, []string{"child", "successor", "successor"}) {
+		t.Errorf("marks %v", got)
+	}
+	c.kill(t)
+	if err := b.Check(ctx); err != nil {
+		t.Errorf("the successor: %v", err)
+	}
+	mustClose(t, b)
+	if found := problemsOf(t, path); len(found) > 0 {
+		t.Errorf("problems: %v", found)
 	}
 }
 
