@@ -132,22 +132,25 @@ func (l *Lane) commit(m *store.Mutator, t op.Turn, p op.Plan) (*store.Ticket, er
 		return nil, err
 	}
 	l.recall.committed(p, id, l.name, tx, res)
-	l.observe(p)
+	l.observe(t, p)
 	return l.h.events.enqueue(completed(p.Events, tx, res)), nil
 }
 
 // observe keeps the process-local fence of frame appends in step with the
 // committed state; it runs on the lane line.
-func (l *Lane) observe(p op.Plan) {
+func (l *Lane) observe(t op.Turn, p op.Plan) {
 	if p.Result != nil {
 		l.ended(p.Result)
 		return
 	}
-	if p.Next != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.pending = op.PendingEffects(p.Next)
+	state := p.Next
+	if state == nil {
+		// What is pending since before this process began may be taken over.
+		state = t.State
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending = op.PendingEffects(state)
 }
 
 // ended takes note of a terminal transaction. Whoever committed it, the pass of

@@ -55,6 +55,13 @@ type World struct {
 	driver store.Driver
 	pace   *pace
 	life   *life
+
+	Toolbox *Toolbox // nil without tools
+	once    map[string]bool
+	acted   map[string]bool // acts whose end a process has seen, by id
+	ids     map[string]string
+	mint    store.IDSource
+	steps   int // of the latest process that was driven by hand
 }
 
 // Memory makes the driver of a world that does not care.
@@ -83,7 +90,7 @@ func Unconfigured(tb TB) *World {
 
 func newWorld(tb TB, driver store.Driver, dir string, cfg *store.LaneConfiguration) *World {
 	tb.Helper()
-	w := &World{TB: tb, Clock: NewClock(), Models: &Models{complain: tb.Errorf}, Trace: &Trace{}, life: &life{}}
+	w := &World{TB: tb, Clock: NewClock(), Models: &Models{complain: tb.Errorf}, Trace: &Trace{}, life: &life{}, acted: map[string]bool{}}
 	w.pace = newPace(w)
 	w.Pace = &w.pace.mode
 	w.Model = &Model{
