@@ -51,7 +51,11 @@ type Differs struct {
 	Capped bool
 	// Codes are the error codes with which the last operation may end instead.
 	Codes []string
+	// Else are the branches one of which the history may leave instead.
+	Else []string
 }
+
+func branch(lines ...string) string { return strings.Join(lines, "\n") }
 
 // Line is one answer of a script.
 type Line = func(*World) Reply
@@ -101,6 +105,8 @@ type Act struct {
 	do   func(ctx context.Context, w *World, id string) error
 	// operation: the act is over when the operation of its id is.
 	operation bool
+	// settles: it is over when the lane is idle.
+	settles bool
 }
 
 // Prompt sends a message.
@@ -108,7 +114,7 @@ func Prompt(text string) Act {
 	return Act{"prompt " + text, func(ctx context.Context, w *World, id string) error {
 		_, err := w.Lane.Accept(ctx, engine.Request{OperationID: id, Text: text})
 		return err
-	}, true}
+	}, true, false}
 }
 
 // Compact compacts the lane.
@@ -116,7 +122,7 @@ func Compact() Act {
 	return Act{"compact", func(ctx context.Context, w *World, id string) error {
 		_, err := w.Lane.AcceptCompaction(ctx, engine.CompactRequest{OperationID: id, CustomInstructions: "be brief"})
 		return err
-	}, true}
+	}, true, false}
 }
 
 // Navigate moves the lane to the entry that says text, to the root when it is "".
@@ -128,12 +134,11 @@ func Navigate(text string, summarize bool, label string) Act {
 		}
 		_, err = w.Lane.AcceptNavigation(ctx, engine.NavigateRequest{OperationID: id, Target: target, Summarize: summarize, Label: label})
 		return err
-	}, true}
+	}, true, false}
 }
 
-// Accept is an act that only accepts a prompt: what comes after it drives.
-func acceptOnly(text string) Act {
-	a := Prompt(text)
+// accepted makes of an operation only its acceptance: what comes after it drives.
+func accepted(a Act) Act {
 	accept := a.do
 	a.operation = false
 	a.do = func(ctx context.Context, w *World, id string) error {
@@ -146,9 +151,17 @@ func acceptOnly(text string) Act {
 	return a
 }
 
+// aborts cancels what is open and drives it to its end.
+func aborts() Act {
+	return Act{"abort", func(_ context.Context, w *World, _ string) error {
+		w.meanwhile().abort()
+		return nil
+	}, false, true}
+}
+
 // Do is an act that may be repeated.
 func Do(name string, do func(ctx context.Context, w *World, id string) error) Act {
-	return Act{name, do, false}
+	return Act{name, do, false, false}
 }
 
 func (w *World) said(ctx context.Context, text string) (store.LeafID, error) {
@@ -180,6 +193,7 @@ func (c Case) build(tb testing.TB, newDriver storetest.NewDriver, folder string)
 	w.Options.Retry.MaxRetries = 4 // for two deaths and what goes wrong by itself
 	w.Options.Compaction = op.CompactionSettings{Enabled: true, ReserveTokens: 1_000, KeepRecentTokens: 1}
 	w.Toolbox = w.Tools(filepath.Join(folder, "ran"), c.Tools...)
+	w.Model.Keeps = true
 	w.Model.Reply = func(_ int, req effect.Request) Reply { return c.reply(w, req) }
 	if c.Setup != nil {
 		c.Setup(w)
@@ -189,7 +203,7 @@ func (c Case) build(tb testing.TB, newDriver storetest.NewDriver, folder string)
 
 func (c Case) reply(w *World, req effect.Request) Reply {
 	prompt, turn := where(req)
-	if strings.Contains(prompt, "<conversation>") {
+	if isSummary(req) {
 		if c.Summary != nil {
 			return c.Summary(w)
 		}
@@ -249,7 +263,9 @@ func (c Case) play(ctx context.Context, w *World, acts []Act, d Death) error {
 
 func (l *live) act(ctx context.Context, act Act, id string) error {
 	if !act.operation {
-		return act.do(ctx, l.w, id)
+		if err := act.do(ctx, l.w, id); err != nil || !act.settles {
+			return err
+		}
 	}
 	for {
 		info, err := l.w.Lane.InspectExecution(ctx)
@@ -258,6 +274,8 @@ func (l *live) act(ctx context.Context, act Act, id string) error {
 			return err
 		case info.Current != nil:
 			err = l.drive(ctx, info.Current.ID)
+		case act.settles:
+			return nil
 		case info.LastResult != nil && info.LastResult.OperationID == id:
 			return nil
 		default:

@@ -11,7 +11,8 @@ import (
 // Cases are the histories of the crash matrix. Every call makes them anew.
 func Cases() []Case {
 	return slices.Concat(
-		runCases(), hookCases(), toolCases(),
+		runCases(), hookCases(), toolCases(), queueCases(), deferredCases(),
+		autoCompactionCases(), compactionCases(), navigationCases(), abortCases(), abortSummaryCases(),
 	)
 }
 

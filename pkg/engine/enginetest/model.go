@@ -18,6 +18,8 @@ type Model struct {
 	// Reply gives the answer to the n-th request of its life, counted from 1.
 	Reply     func(n int, req effect.Request) Reply
 	ModelInfo effect.ModelInfo
+	// Keeps says that an aborted answer keeps the text that was sent.
+	Keeps bool
 
 	pace *pace
 
@@ -70,11 +72,12 @@ func (m *Model) play(ctx context.Context, n int, req effect.Request, answer func
 	events, final := reply.events(m.ModelInfo, req.Now)
 	return func(yield func(message.StreamEvent) bool) {
 		defer m.pace.over()
+		sent := ""
 		for i, ev := range events {
 			m.pace.wait(ctx)
 			if i < final && ctx.Err() != nil {
 				died()
-				yield(m.aborted(req.Now))
+				yield(m.aborted(req.Now, sent))
 				return
 			}
 			last := i+1 < len(events) && ev.Delta != "" && events[i+1].Delta == ""
@@ -87,6 +90,9 @@ func (m *Model) play(ctx context.Context, n int, req effect.Request, answer func
 				case <-reply.Pause:
 				case <-ctx.Done():
 				}
+			}
+			if ev.Type == message.EventTextDelta {
+				sent += ev.Delta
 			}
 			m.pace.event(ev)
 			if i >= final {
@@ -102,14 +108,17 @@ func (m *Model) play(ctx context.Context, n int, req effect.Request, answer func
 		}
 		m.hang(ctx)
 		died()
-		yield(m.aborted(req.Now))
+		yield(m.aborted(req.Now, sent))
 	}
 }
 
-func (m *Model) aborted(now int64) message.StreamEvent {
+func (m *Model) aborted(now int64, sent string) message.StreamEvent {
 	a := message.Assistant{
 		API: m.ModelInfo.API, Provider: m.ModelInfo.Ref.Provider, Model: m.ModelInfo.Ref.ModelID,
 		StopReason: message.StopAborted, ErrorMessage: "aborted", Timestamp: now,
+	}
+	if m.Keeps && sent != "" {
+		a.Content = []message.Block{message.TextBlock(sent)}
 	}
 	return message.StreamEvent{Type: message.EventError, Reason: message.StopAborted, Message: a.Message()}
 }

@@ -34,6 +34,7 @@ type pace struct {
 	allowed int           // frames that may be committed
 	done    int           // frames that were committed
 	sent    int           // events that make a frame
+	silent  bool          // the request is for a summary, whose stream has no frames
 	moved   chan struct{} // closed and replaced when a number changes
 }
 
@@ -45,7 +46,12 @@ func (p *pace) request(n int, req effect.Request) {
 	p.world.Trace.Add("request %d: answer %s, %d messages, at most %d tokens", n, entryName(req.ResponseEntryID), len(req.Messages), req.MaxOutput)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.allowed, p.done, p.sent = 0, 0, 0
+	p.allowed, p.done, p.sent, p.silent = 0, 0, 0, isSummary(req)
+}
+
+// isSummary reports whether a request is for a summary of a conversation.
+func isSummary(req effect.Request) bool {
+	return len(req.Messages) == 1 && strings.Contains(req.Messages[0].Text(), "<conversation>")
 }
 
 // event is told what the provider sends next.
@@ -55,8 +61,10 @@ func (p *pace) event(ev message.StreamEvent) {
 	}
 	if _, ok := message.FrameOf(ev); ok {
 		p.mu.Lock()
-		p.sent++
-		p.mu.Unlock()
+		defer p.mu.Unlock()
+		if !p.silent {
+			p.sent++
+		}
 	}
 }
 

@@ -19,9 +19,10 @@ type Story struct {
 	End      []string // of the last operation: kind, outcome, completion, code, final answer
 	Values   []string
 	Bills    []string // of entries, as what they say and cost
-	// Summaries are the ledger rows that belong to no entry.
-	Summaries int
-	Failures  int // answers that are errors
+	// Summaries are the ledger rows of answers that a summary was made of, Refusals
+	// those of answers that failed.
+	Summaries, Refusals int
+	Failures            int // answers that are errors
 	// Called is how each call of a tool ended, Ran how often it was run.
 	Called map[string]string
 	Ran    map[string]int
@@ -210,7 +211,11 @@ func (t *teller) bills(ctx context.Context, r store.Reader) error {
 	billed := map[string]int{}
 	for _, row := range rows {
 		if row.EntryID == "" {
-			t.Summaries++
+			if t.summary(row.Details) == message.StopError {
+				t.Refusals++
+			} else {
+				t.Summaries++
+			}
 			continue
 		}
 		billed[row.EntryID]++
@@ -227,9 +232,19 @@ func (t *teller) bills(ctx context.Context, r store.Reader) error {
 	return nil
 }
 
+// summary reads how the answer of a row that belongs to no entry had ended.
+func (t *teller) summary(details []byte) message.StopReason {
+	attribution, _ := rawjson.Get(details, "attribution")
+	outcome, _ := rawjson.GetString(attribution, "outcome")
+	return message.StopReason(outcome)
+}
+
 // difference says how a story differs from the one without deaths, beyond what
 // they may change; "" when it does not.
 func (d Differs) difference(want, got Story, deaths int) string {
+	if len(got.Branches) == 1 && slices.Contains(d.Else, got.Main) {
+		want.Branches, want.Main, want.Bills = got.Branches, got.Main, got.Bills
+	}
 	switch {
 	case len(want.Branches) != len(got.Branches):
 		return fmt.Sprintf("%d branches, want %d:\n%s", len(got.Branches), len(want.Branches), strings.Join(got.Branches, "\n---\n"))
@@ -239,6 +254,8 @@ func (d Differs) difference(want, got Story, deaths int) string {
 		return fmt.Sprintf("%d failed answers, %d without a death", got.Failures, want.Failures)
 	case got.Summaries < want.Summaries && !d.Cut || got.Summaries > want.Summaries+2*deaths:
 		return fmt.Sprintf("%d rows of summaries, %d without a death", got.Summaries, want.Summaries)
+	case got.Refusals < want.Refusals-deaths || got.Refusals > want.Refusals+deaths:
+		return fmt.Sprintf("%d rows of failed summaries, %d without a death", got.Refusals, want.Refusals)
 	}
 	for i := range want.Branches {
 		if why := d.sameBranch(want.Branches[i], got.Branches[i]); why != "" {
