@@ -28,6 +28,14 @@ func (e *InvalidWrite) Error() string { return fmt.Sprintf("write %d: %v", e.Ind
 // Unwrap returns the reason.
 func (e *InvalidWrite) Unwrap() error { return e.Err }
 
+// StructuralMember refuses an entry whose payload has a member with the name of a
+// structural field.
+type StructuralMember struct{ Name string }
+
+func (e *StructuralMember) Error() string {
+	return fmt.Sprintf("payload member %q has the name of a structural field", e.Name)
+}
+
 // TooLarge is a payload above MaxPayload.
 type TooLarge struct{ Size int64 }
 

@@ -143,6 +143,9 @@ func (p *preparer) entry(e *NewEntry, r *Record) error {
 		}
 	}
 	payload, err := payloadObject(e.Payload)
+	if err == nil {
+		err = checkMembers(payload)
+	}
 	if err != nil {
 		return fmt.Errorf("entry %s: %w", e.ID, err)
 	}
@@ -154,6 +157,33 @@ func (p *preparer) entry(e *NewEntry, r *Record) error {
 		Payload:   payload,
 	}
 	return nil
+}
+
+// checkMembers refuses a payload that claims one of the entry's structural fields:
+// a stored entry has both in one object, and one of the two would be lost to
+// whoever reads it.
+func checkMembers(payload json.RawMessage) (err error) {
+	walked := rawjson.MembersFunc(payload, func(m rawjson.Member) bool {
+		var name string
+		if name, err = rawjson.Unquote(m.Key); err == nil && structuralField(name) {
+			err = &StructuralMember{Name: name}
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = walked
+	}
+	return err
+}
+
+// structuralField reports a name that belongs to the placement of an entry (spec
+// §2.1) in one of its forms.
+func structuralField(name string) bool {
+	switch name {
+	case "kind", "id", "parentId", "seq", "timestamp", "type", "customType":
+		return true
+	}
+	return false
 }
 
 // checkShape holds the rules that storage enforces on entries: customType

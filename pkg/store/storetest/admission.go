@@ -16,6 +16,7 @@ var admissionRules = []rule{
 	{"refuses unusable addresses", refusesAddresses},
 	{"refuses names that JSON cannot carry", refusesNames},
 	{"refuses entries that break the structure", refusesStructure},
+	{"refuses payloads that claim a structural field", refusesStructuralMembers},
 	{"refuses pending assistant messages", refusesPendingAssistant},
 	{"refuses values that cannot be encoded", refusesUnencodable},
 	{"keeps every payload byte but white space between tokens", keepsPayloadBytes},
@@ -67,6 +68,31 @@ func refusesNames(t *testing.T, f *fixture) {
 		refuse(t, b, usageWrite(name, "", 1, 0))
 		refuse(t, b, usageWrite("u", name, 1, 0))
 	}
+}
+
+func refusesStructuralMembers(t *testing.T, f *fixture) {
+	b := f.empty(t)
+	for member, name := range map[string]string{
+		`"id":"other"`: "id", `"parentId":null`: "parentId", `"seq":1`: "seq", `"timestamp":1`: "timestamp",
+		`"type":"message"`: "type", `"kind":"entry"`: "kind", `"customType":"t"`: "customType", `"\u0069d":"other"`: "id",
+	} {
+		for _, e := range []store.NewEntry{
+			{ID: "e", Type: store.TypeCustom, CustomType: "app.x", Payload: raw(`{"data":1,` + member + `}`)},
+			{ID: "e", Type: store.TypeMessage, Payload: raw(`{` + member + `,"message":` + userJSON("x") + `}`)},
+			{ID: "e", Type: store.TypeCompaction, Payload: raw(`{` + member + `}`)},
+		} {
+			_, err := b.Commit(t.Context(), store.Tx{valueA.Set(raw("1")), store.InsertEntry(e)})
+			var invalid *store.InvalidWrite
+			var claimed *store.StructuralMember
+			if !errors.As(err, &invalid) || invalid.Index != 1 || !errors.As(err, &claimed) || claimed.Name != name {
+				t.Errorf("%s in a %s: got %v, want a *store.StructuralMember of write 1", member, e.Type, err)
+			}
+		}
+	}
+	// Deeper down, and under other spellings, names are the application's own.
+	commit(t, b, store.InsertEntry(store.NewEntry{ID: "e", Type: store.TypeCustom, CustomType: "app.x",
+		Payload: raw(`{"data":{"id":1,"type":"x"},"ID":2,"entryId":3}`)}))
+	same(t, "what is left", entryIDs(t, b, store.EntryQuery{}), []string{"e"})
 }
 
 func refusesStructure(t *testing.T, f *fixture) {
