@@ -50,13 +50,13 @@ func readConfigFile(path string, stdin io.Reader) (map[string]located, error) {
 	case "-":
 		text, err := io.ReadAll(stdin)
 		if err != nil {
-			return nil, configf("read the configuration from stdin: %v", err)
+			return nil, unreadable("read the configuration from stdin", err)
 		}
 		return parseConfig("stdin", text)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, configf("open the configuration: %v", err)
+		return nil, unreadable("open the configuration", err)
 	}
 	defer f.Close()
 	if err := checkConfigOwner(f); err != nil {
@@ -64,9 +64,20 @@ func readConfigFile(path string, stdin io.Reader) (map[string]located, error) {
 	}
 	text, err := io.ReadAll(f)
 	if err != nil {
-		return nil, configf("read the configuration: %v", err)
+		return nil, unreadable("read the configuration", err)
 	}
 	return parseConfig(path, text)
+}
+
+// unreadable tells a file that is not there, a wrong argument, from one that the
+// system does not let us read.
+func unreadable(doing string, err error) *failure {
+	f := configf("%s: %v", doing, err)
+	if !errors.Is(err, fs.ErrNotExist) {
+		f.code, f.tag = exitIO, "io"
+	}
+	f.cause = err
+	return f
 }
 
 // checkConfigOwner refuses a file that somebody else could have written (D49).

@@ -21,7 +21,15 @@ type IOError struct {
 	Err  error // SQLite's own words
 }
 
-func (e *IOError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+func (e *IOError) Error() string {
+	switch e.Code & 0xff {
+	case lib.SQLITE_CANTOPEN, lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_AUTH, lib.SQLITE_FULL, lib.SQLITE_IOERR:
+		return fmt.Sprintf("%s: %v", e.Path, errnoOf(e.Code, e.Path)) // the system says more than SQLite
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
+		return e.Path + ": another process keeps the database locked"
+	}
+	return fmt.Sprintf("%s: %v", e.Path, e.Err)
+}
 
 // Unwrap returns the system's error number and SQLite's error.
 func (e *IOError) Unwrap() []error { return []error{errnoOf(e.Code, e.Path), e.Err} }

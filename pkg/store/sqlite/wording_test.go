@@ -1,12 +1,15 @@
 package sqlite
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -26,6 +29,28 @@ func TestIntegrityFindings(t *testing.T) {
 		if got := structural(text); !slices.Equal(got, want) {
 			t.Errorf("%q: %s", text, cmp.Diff(want, got, cmp.AllowUnexported(finding{})))
 		}
+	}
+}
+
+// What the system refuses is said in the system's words, with the path.
+func TestSystemFailures(t *testing.T) {
+	there := newSession(t)
+	for code, want := range map[int]string{
+		lib.SQLITE_FULL:          there + ": no space left on device",
+		lib.SQLITE_IOERR | 10<<8: there + ": input/output error",
+		lib.SQLITE_BUSY:          there + ": another process keeps the database locked",
+		lib.SQLITE_CANTOPEN:      there + ": permission denied",
+		lib.SQLITE_READONLY:      there + ": read-only file system",
+		lib.SQLITE_NOLFS:         there + ": its own words",
+	} {
+		err := &IOError{Code: code, Path: there, Err: errors.New("its own words")}
+		if got := err.Error(); got != want {
+			t.Errorf("code %d: %q, want %q", code, got, want)
+		}
+	}
+	gone := &IOError{Code: lib.SQLITE_CANTOPEN, Path: there + "x", Err: errors.New("x")}
+	if want := there + "x: no such file or directory"; gone.Error() != want || !errors.Is(gone, fs.ErrNotExist) {
+		t.Errorf("got %q, want %q", gone, want)
 	}
 }
 
