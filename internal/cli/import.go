@@ -30,9 +30,9 @@ func newImportCmd(f *factory, runF func(context.Context, *importOptions) error) 
 		Use:   "import-v3 PATH...",
 		Short: "Import legacy coding-agent sessions",
 		Long: `Import session files of the legacy coding-agent formats, versions 1 to 3, into the
-repository. In a folder every *.jsonl file counts. The source is never touched,
-a file that was imported before is skipped, and a broken one is named by line and
-byte offset and stops no other.` +
+repository. In a folder every *.jsonl file counts; - is stdin. The source is never
+touched, a file that was imported before is skipped, and a broken one is named by
+line and byte offset and stops no other.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 {
@@ -81,7 +81,12 @@ func (o *importOptions) check() error {
 }
 
 func runImport(ctx context.Context, o *importOptions) error {
-	found := v3import.Collect(o.paths, o.recursive)
+	stdin, paths, remove, err := spoolStdin(o.paths, o.out.in)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	found := v3import.Collect(paths, o.recursive)
 	for _, note := range found.Notes {
 		o.out.note("note: %s", escapeLine(note))
 	}
@@ -91,7 +96,7 @@ func runImport(ctx context.Context, o *importOptions) error {
 	batch.Progress = func(p v3import.Progress) { bar.bytes(p.BytesDone, p.Bytes) }
 	batch.Done = func(item v3import.Item) {
 		// A failed write sticks to the stream and is reported at the end.
-		_ = o.out.item(func(d *object) { appendItem(d, item) })
+		_ = o.out.item(func(d *object) { appendItem(d, stdin.named(item)) })
 	}
 	result, err := v3import.Import(ctx, o.repo, found.Sources, batch)
 	bar.end()
@@ -101,6 +106,9 @@ func runImport(ctx context.Context, o *importOptions) error {
 			return err
 		}
 	} else {
+		for i, item := range result.Items {
+			result.Items[i] = stdin.named(item)
+		}
 		err = importFailure(result.Items)
 	}
 	return o.out.result(err, func(d *object) {
