@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Severity tells damage from what is only odd.
@@ -31,7 +32,7 @@ type Problem struct {
 type Check func(ctx context.Context, r Reader) iter.Seq[Problem]
 
 // Checker is implemented by readers that can check their own encoding: framing,
-// indexes, leftovers (D7).
+// indexes, leftovers (D7). Problems runs beside the reader's queries.
 type Checker interface {
 	Problems(ctx context.Context) iter.Seq[Problem]
 }
@@ -63,10 +64,11 @@ func (v *Verification) Problems(ctx context.Context, r Reader) iter.Seq[Problem]
 			run.fast(ctx, r)
 			return
 		}
+		own := besides(ctx, r)
 		run.run(ctx, r)
 		v.Counts = run.counts
-		if c, ok := r.(Checker); ok && !run.stopped {
-			run.all(c.Problems(ctx))
+		if problems := own(run.stopped); !run.stopped {
+			run.all(slices.Values(problems))
 		}
 		for _, check := range v.Checks {
 			if run.stopped {
@@ -74,6 +76,27 @@ func (v *Verification) Problems(ctx context.Context, r Reader) iter.Seq[Problem]
 			}
 			run.all(check(ctx, r))
 		}
+	}
+}
+
+// besides lets a reader check its encoding while its records are judged. The
+// function that it returns waits for the findings, or cuts the check short when
+// nobody wants them.
+func besides(ctx context.Context, r Reader) (found func(unwanted bool) []Problem) {
+	c, ok := r.(Checker)
+	if !ok {
+		return func(bool) []Problem { return nil }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan []Problem, 1)
+	go func() { done <- slices.Collect(c.Problems(ctx)) }()
+	return func(unwanted bool) []Problem {
+		if unwanted {
+			cancel()
+		}
+		problems := <-done
+		cancel()
+		return problems
 	}
 }
 
@@ -104,8 +127,9 @@ type verifier struct {
 	stopped bool
 
 	ids    map[idKey]known
-	orphan []orphan // references that nothing earlier satisfied
-	last   int64    // the newest sequence number seen
+	chains []callChain // the first is none
+	orphan []orphan    // references that nothing earlier satisfied
+	last   int64       // the newest sequence number seen
 	stats  Stats
 	counts Counts
 
@@ -116,7 +140,7 @@ type verifier struct {
 
 func newVerifier(yield func(Problem) bool) *verifier {
 	return &verifier{
-		yield: yield, ids: make(map[idKey]known), addresses: make(map[Address]WriteKind),
+		yield: yield, ids: make(map[idKey]known), chains: make([]callChain, 1), addresses: make(map[Address]WriteKind),
 		namespaces: make(map[string]bool), lanes: make(map[string]*laneValues),
 	}
 }
@@ -319,15 +343,17 @@ func (v *verifier) record(r *Record) {
 		v.fail("sequence", recordName(r), "sequence number %d does not rise above %d", r.Seq, v.last)
 	}
 	v.last = max(v.last, r.Seq)
-	v.stats = v.stats.Add(*r)
-	_, seen := v.addresses[r.Address]
-	v.counts.add(r, seen)
 	switch r.Kind {
 	case KindEntry:
+		v.stats = v.stats.Add(*r)
+		v.counts.add(r, false)
 		v.entry(r.Entry)
 	case KindUsage:
-		v.usage(r.Usage)
+		v.counts.add(r, false)
+		v.usage(r.Usage) // and its stats
 	default:
+		_, seen := v.addresses[r.Address]
+		v.counts.add(r, seen)
 		v.addressed(r)
 	}
 }

@@ -55,15 +55,24 @@ func hexDigit(c byte) byte {
 // known is what the pass remembers of an id.
 type known struct {
 	kind  IDKind
-	calls *callChain // entries below an assistant message with tool calls
+	calls chainRef // of entries below an assistant message with tool calls
 }
+
+// chainRef is the place of a callChain in verifier.chains; 0 is none. It is no
+// pointer, for the same reason as an idKey.
+type chainRef int32
 
 // callChain is the results on the path back to the assistant message that made
 // the calls.
 type callChain struct {
-	up     *callChain // nil for the assistant message
-	result string     // the call that a result answers
-	made   []string   // the calls that the assistant message made
+	up     chainRef // none for the assistant message
+	result string   // the call that a result answers
+	made   []string // the calls that the assistant message made
+}
+
+func (v *verifier) chain(c callChain) chainRef {
+	v.chains = append(v.chains, c)
+	return chainRef(len(v.chains) - 1)
 }
 
 // orphan is a reference to an id that had not come yet.
@@ -84,7 +93,7 @@ func (v *verifier) take(id, where string, k known) {
 
 func (v *verifier) entry(e *Entry) {
 	where := "entry " + e.ID
-	var calls *callChain
+	var calls chainRef
 	if e.ParentID != "" {
 		parent, ok := v.ids[keyOf(e.ParentID)]
 		if !ok || parent.kind != IDEntry {
@@ -120,10 +129,10 @@ func (v *verifier) utf8(raw []byte, where string) {
 
 // follow keeps track of tool calls and their results for a message that is known
 // to be sound.
-func (v *verifier) follow(g *glance, where string, calls *callChain) *callChain {
+func (v *verifier) follow(g *glance, where string, calls chainRef) chainRef {
 	switch {
 	case len(g.calls) > 0:
-		return &callChain{made: g.calls}
+		return v.chain(callChain{made: g.calls})
 	case string(g.role) == `"toolResult"`:
 		id, _ := rawjson.Unquote(g.callID) // it is a string
 		return v.result(id, where, calls)
@@ -142,7 +151,7 @@ func validObject(raw []byte) error {
 }
 
 // payload checks the typed fields of an entry (spec §2.1).
-func (v *verifier) payload(e *Entry, where string, calls *callChain) *callChain {
+func (v *verifier) payload(e *Entry, where string, calls chainRef) chainRef {
 	var required map[string]rawjson.Kind
 	switch e.Type {
 	case TypeMessage:
@@ -170,7 +179,7 @@ func (v *verifier) payload(e *Entry, where string, calls *callChain) *callChain 
 
 // message checks a message. What acceptance would refuse may still be in an
 // imported session: only what cannot be taken for a message is an error.
-func (v *verifier) message(m message.Message, where string, calls *callChain) *callChain {
+func (v *verifier) message(m message.Message, where string, calls chainRef) chainRef {
 	if err := message.Validate(m); err != nil {
 		var field *message.FieldError
 		switch {
@@ -192,7 +201,7 @@ func (v *verifier) message(m message.Message, where string, calls *callChain) *c
 	switch m.Role() {
 	case message.RoleAssistant:
 		if made := callsOf(m); len(made) > 0 {
-			return &callChain{made: made}
+			return v.chain(callChain{made: made})
 		}
 	case message.RoleToolResult:
 		id, _ := rawjson.GetString(m, "toolCallId")
@@ -224,12 +233,14 @@ func callsOf(m message.Message) []string {
 
 // result checks that a tool result answers a call on its own branch, and is the
 // only one that does (spec §3.8).
-func (v *verifier) result(id, where string, calls *callChain) *callChain {
+func (v *verifier) result(id, where string, calls chainRef) chainRef {
 	var made []string
 	second := false
-	for c := calls; c != nil; c = c.up {
-		second = second || c.up != nil && c.result == id
+	for at := calls; at != 0; {
+		c := &v.chains[at]
+		second = second || c.up != 0 && c.result == id
 		made = c.made
+		at = c.up
 	}
 	switch {
 	case !slices.Contains(made, id):
@@ -238,16 +249,18 @@ func (v *verifier) result(id, where string, calls *callChain) *callChain {
 	case second:
 		v.warn("second_result", where, "tool call %q has a result already", id)
 	}
-	return &callChain{up: calls, result: id}
+	return v.chain(callChain{up: calls, result: id})
 }
 
 func (v *verifier) usage(u *UsageRow) {
 	where := "usage " + u.ID
 	v.utf8(u.Usage, where)
 	v.utf8(u.Details, where)
-	if err := validObject(u.Usage); err != nil {
-		v.fail("invalid_usage", where, "usage %v", err)
-	} else if _, err := message.ParseUsage(u.Usage); err != nil {
+	if sum, err := message.ParseUsage(u.Usage); err == nil {
+		v.stats.Usage = v.stats.Usage.Add(sum)
+	} else if invalid := validObject(u.Usage); invalid != nil {
+		v.fail("invalid_usage", where, "usage %v", invalid)
+	} else {
 		v.fail("invalid_usage", where, "%v", err)
 	}
 	if u.Details != nil {

@@ -32,26 +32,16 @@ const window = 256 << 10
 // Values reads what the spans cover.
 func (s source) Values(spans []memory.Span) ([]json.RawMessage, error) {
 	out := make([]json.RawMessage, len(spans))
-	var scratch []byte
 	for i := 0; i < len(spans); {
 		n, lo, hi := group(spans[i:])
-		if n == 1 {
-			out[i] = make(json.RawMessage, spans[i].Len)
-			if err := s.read(out[i], lo); err != nil {
-				return nil, err
-			}
-			i++
-			continue
-		}
-		if int64(len(scratch)) < hi-lo {
-			scratch = make([]byte, hi-lo)
-		}
-		if err := s.read(scratch[:hi-lo], lo); err != nil {
+		text := make([]byte, hi-lo)
+		if err := s.read(text, lo); err != nil {
 			return nil, err
 		}
 		for ; n > 0; n-- {
 			at := spans[i].Off - lo
-			out[i] = append(json.RawMessage(nil), scratch[at:at+spans[i].Len]...)
+			end := at + spans[i].Len
+			out[i] = text[at:end:end]
 			i++
 		}
 	}

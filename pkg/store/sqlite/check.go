@@ -17,9 +17,18 @@ const maxFindings = 100
 
 // Problems checks what only this encoding has: the database's own structure,
 // its tables, the branch index against the entries, the lease row, leftovers
-// (D7).
+// (D7). It has a connection of its own, so that the view can be read meanwhile.
 func (r *reader) Problems(ctx context.Context) iter.Seq[store.Problem] {
-	return problems(ctx, func(f func(*handle) error) error { return r.lookup(ctx, f) })
+	return problems(ctx, func(f func(*handle) error) error {
+		if err := r.lookup(ctx, func(*handle) error { return nil }); err != nil {
+			return err // closed
+		}
+		h, _, err := openView(r.path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(h), h.close())
+	})
 }
 
 // Problems checks the present moment of an owned session.

@@ -16,6 +16,7 @@ import (
 // until it is closed.
 type reader struct {
 	reads
+	path     string
 	row      sessionRow
 	closing  atomic.Bool
 	closed   chan struct{}
@@ -28,7 +29,7 @@ func openReader(path string) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{row: s, closed: make(chan struct{})}
+	r := &reader{path: path, row: s, closed: make(chan struct{})}
 	r.header = s.header
 	r.near = newSlot(h)
 	r.far = r.near
