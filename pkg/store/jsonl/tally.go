@@ -14,7 +14,7 @@ func (e extent) minus(o extent) extent { return extent{e.records - o.records, e.
 type tally struct {
 	records   int64 // in the file
 	live      extent
-	addressed map[slot]extent // the live ones that can die
+	addressed map[slot]*extent // the live ones that can die
 }
 
 // slot is an address: values and lists have addresses of their own.
@@ -23,7 +23,7 @@ type slot struct {
 	addr store.Address
 }
 
-func newTally() tally { return tally{addressed: make(map[slot]extent)} }
+func newTally() tally { return tally{addressed: make(map[slot]*extent)} }
 
 // add counts the next record, whose line would have that many bytes.
 func (t *tally) add(r *store.Record, size int64) {
@@ -34,16 +34,23 @@ func (t *tally) add(r *store.Record, size int64) {
 		return
 	}
 	at := slot{r.Kind, r.Address}
-	old := t.addressed[at]
-	switch r.Op {
-	case store.OpDelete:
-		delete(t.addressed, at)
-		t.live = t.live.minus(old)
-	case store.OpAppend:
-		t.addressed[at] = old.plus(e)
-		t.live = t.live.plus(e)
-	default:
-		t.addressed[at] = e
-		t.live = t.live.minus(old).plus(e)
+	held := t.addressed[at]
+	switch {
+	case r.Op == store.OpDelete:
+		if held != nil {
+			delete(t.addressed, at)
+			t.live = t.live.minus(*held)
+		}
+		return
+	case held == nil:
+		held = new(extent)
+		t.addressed[at] = held
 	}
+	before := *held
+	if r.Op == store.OpAppend {
+		*held = before.plus(e)
+	} else {
+		*held = e
+	}
+	t.live = t.live.minus(before).plus(*held)
 }
