@@ -26,6 +26,14 @@ type Cost struct {
 // ParseUsage decodes a usage object. Missing and null fields are zero; counts
 // may be spelled as any JSON number, fractions are cut off.
 func ParseUsage(raw json.RawMessage) (Usage, error) {
+	if u, ok := writtenUsage(raw); ok {
+		return u, nil
+	}
+	return parseUsage(raw)
+}
+
+// parseUsage is ParseUsage for any spelling.
+func parseUsage(raw json.RawMessage) (Usage, error) {
 	var u Usage
 	var bad error
 	err := rawjson.MembersFunc(raw, func(m rawjson.Member) bool {
