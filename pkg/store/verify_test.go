@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -311,6 +312,26 @@ func TestVerifyRunsOtherChecks(t *testing.T) {
 	if diff := cmp.Diff(want, verify(t, d, check("op"), check("more"))); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
+}
+
+// patient is a reader whose own check has an end only when it is cut short.
+type patient struct{ *dump }
+
+func (p patient) Problems(ctx context.Context) iter.Seq[store.Problem] {
+	return func(func(store.Problem) bool) { <-ctx.Done() }
+}
+
+// Nobody waits for a check of the encoding whose findings are not wanted.
+func TestVerifyCutsTheEncodingsCheckShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := sound(messageRecord("a", "gone", userText))
+		for p := range store.Verify(context.Background(), patient{d}) {
+			if p.Code != "missing_parent" {
+				t.Errorf("got %+v", p)
+			}
+			break
+		}
+	})
 }
 
 func TestVerifyStopsWhenToldTo(t *testing.T) {
