@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -15,99 +16,121 @@ import (
 )
 
 // RunRandom runs random transactions, queries, reopens and rebuilds against the
-// driver under test and an oracle, and wants every answer equal. The memory
+// drivers under test and an oracle, and wants every answer equal. The memory
 // encoding is the usual oracle.
 //
-// It runs 25 histories; -rapid.checks=N runs more.
-func RunRandom(t *testing.T, subject, oracle NewDriver) {
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set("25"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+// It does 2,000 operations, or 100,000 with DROVER_TEST_LONG set. A failure tells
+// its seed; -rapid.seed=N repeats it.
+func RunRandom(t *testing.T, oracle NewDriver, subjects ...NewDriver) {
+	operations := 2_000
+	if os.Getenv("DROVER_TEST_LONG") != "" {
+		operations = 100_000
+		setFlag(t, "rapid.steps", "100")
 	}
-	subjectFixture, oracleFixture := newFixture(t, subject), newFixture(t, oracle)
-	runs := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		runs++
-		p := &pair{t: t, rt: rt, id: fmt.Sprintf("r%d", runs), subject: subjectFixture, oracle: oracleFixture}
-		p.create()
-		defer p.close()
-		rt.Repeat(map[string]func(*rapid.T){
-			"commit":  p.commit,
-			"query":   p.query,
-			"disturb": p.disturb,
-			"":        p.compare,
+	setFlag(t, "rapid.checks", "20")
+	fixtures := []*fixture{newFixture(t, oracle)}
+	for _, subject := range subjects {
+		fixtures = append(fixtures, newFixture(t, subject))
+	}
+	runs, done := 0, 0
+	counted := func(f func(*rapid.T)) func(*rapid.T) {
+		return func(rt *rapid.T) { done++; f(rt) }
+	}
+	for done < operations && !t.Failed() {
+		rapid.Check(t, func(rt *rapid.T) {
+			runs++
+			p := &pack{t: t, rt: rt, id: fmt.Sprintf("r%d", runs), fixtures: fixtures}
+			p.create()
+			defer p.close()
+			rt.Repeat(map[string]func(*rapid.T){
+				"commit":  counted(p.commit),
+				"query":   counted(p.query),
+				"disturb": counted(p.disturb),
+				"":        p.compare,
+			})
 		})
-	})
+	}
+	t.Logf("%d operations in %d histories", done, runs)
 }
 
-// pair is one store in both encodings and what has been put into it.
-type pair struct {
-	t               *testing.T
-	rt              *rapid.T
-	id              string
-	subject, oracle *fixture
-	got, want       store.Backend
-	ids             []string // entries
-	rows            []string // usage rows
-	made            int
-	last            int64 // the newest sequence number given
-	stamp           int64 // the newest time given
-	floor           int64 // of the clock
+// setFlag sets a flag that was not set on the command line.
+func setFlag(t *testing.T, name, value string) {
+	f := flag.Lookup(name)
+	if f.Value.String() != f.DefValue {
+		return
+	}
+	if err := f.Value.Set(value); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 }
 
-func (p *pair) create() {
-	for _, f := range []*fixture{p.subject, p.oracle} {
+// pack is one store in several encodings and what has been put into it. The first
+// is the oracle.
+type pack struct {
+	t        *testing.T
+	rt       *rapid.T
+	id       string
+	fixtures []*fixture
+	stores   []store.Backend
+	ids      []string // entries
+	rows     []string // usage rows
+	made     int
+	last     int64 // the newest sequence number given
+	stamp    int64 // the newest time given
+	floor    int64 // of the clock
+}
+
+func (p *pack) create() {
+	for _, f := range p.fixtures {
 		f.now = start
 		f.build(p.t, p.id, store.NewSnapshot(header(p.id), nil))
 	}
-	p.openBoth()
+	p.open()
 }
 
-// openBoth opens both stores. Only entries keep the time of their commit: an
-// encoding may forget that of other commits at a close, so the clock does not
-// go back behind it afterwards.
-func (p *pair) openBoth() {
+// open opens the stores. Only entries keep the time of their commit: an encoding
+// may forget that of other commits at a close, so the clock does not go back
+// behind it afterwards.
+func (p *pack) open() {
 	p.floor = p.stamp
-	p.setClock(p.subject.now)
-	open := func(f *fixture) store.Backend {
+	p.setClock(p.now())
+	p.stores = nil
+	for _, f := range p.fixtures {
 		b, err := f.driver.Open(p.t.Context(), f.path(p.id), f.options())
 		if err != nil {
-			p.rt.Fatalf("open: %v", err)
+			p.rt.Fatalf("open %s: %v", f.driver.Name(), err)
 		}
-		return b
+		p.stores = append(p.stores, b)
 	}
-	p.got, p.want = open(p.subject), open(p.oracle)
 }
 
-func (p *pair) close() {
-	for _, b := range []store.Backend{p.got, p.want} {
+func (p *pack) close() {
+	for _, b := range p.stores {
 		if err := b.Close(); err != nil {
 			p.rt.Errorf("close: %v", err)
 		}
 	}
 }
 
+func (p *pack) now() int64 { return p.fixtures[0].now }
+
 // disturb does one of the things that should make no difference.
-func (p *pair) disturb(rt *rapid.T) {
-	what := map[string]func(*rapid.T){"clock": p.moveClock, "reopen": p.reopen, "rebuild": p.rebuild}
-	what[rapid.SampledFrom([]string{"clock", "clock", "clock", "reopen", "rebuild"}).Draw(rt, "by")](rt)
+func (p *pack) disturb(rt *rapid.T) {
+	what := map[string]func(*rapid.T){"clock": p.moveClock, "reopen": p.reopen, "rebuild": p.rebuild, "compact": p.compact}
+	what[rapid.SampledFrom([]string{"clock", "clock", "clock", "reopen", "rebuild", "compact"}).Draw(rt, "by")](rt)
 }
 
-func (p *pair) reopen(*rapid.T) {
+func (p *pack) reopen(*rapid.T) {
 	p.close()
-	p.openBoth()
+	p.open()
 }
 
-// rebuild writes the subject's surviving records as a new store and goes on
-// with that, as compaction does.
-func (p *pair) rebuild(rt *rapid.T) {
-	for _, b := range []store.Backend{p.got, p.want} {
-		f := p.subject
-		if b == p.want {
-			f = p.oracle
-		}
+// rebuild writes the surviving records as a new store and goes on with that, as
+// compaction does.
+func (p *pack) rebuild(rt *rapid.T) {
+	for i, b := range p.stores {
+		f := p.fixtures[i]
 		snap, err := b.Snapshot(p.t.Context())
 		if err != nil {
 			rt.Fatalf("snapshot: %v", err)
@@ -125,48 +148,74 @@ func (p *pair) rebuild(rt *rapid.T) {
 			rt.Fatalf("rebuild: %v", err)
 		}
 	}
-	p.openBoth()
+	p.open()
 }
 
-func (p *pair) moveClock(rt *rapid.T) {
-	p.setClock(p.subject.now + rapid.Int64Range(-2000, 5000).Draw(rt, "ms"))
+// compact makes the files smaller that can be.
+func (p *pack) compact(rt *rapid.T) {
+	for i, b := range p.stores {
+		if c, ok := b.(store.Compacter); ok {
+			if _, err := c.Compact(p.t.Context(), store.CompactOptions{}); err != nil {
+				rt.Fatalf("compact %s: %v", p.fixtures[i].driver.Name(), err)
+			}
+		}
+	}
 }
 
-func (p *pair) setClock(ms int64) {
-	p.subject.now = max(ms, p.floor)
-	p.oracle.now = p.subject.now
+func (p *pack) moveClock(rt *rapid.T) {
+	p.setClock(p.now() + rapid.Int64Range(-2000, 5000).Draw(rt, "ms"))
 }
 
-func (p *pair) commit(rt *rapid.T) {
-	d := draft{pair: p, rt: rt, ids: p.ids, rows: p.rows}
+func (p *pack) setClock(ms int64) {
+	for _, f := range p.fixtures {
+		f.now = max(ms, p.floor)
+	}
+}
+
+func (p *pack) commit(rt *rapid.T) {
+	d := draft{pack: p, rt: rt, ids: p.ids, rows: p.rows}
 	tx := make(store.Tx, rapid.IntRange(0, 6).Draw(rt, "writes"))
 	for i := range tx {
 		tx[i] = d.write()
 	}
-	got, gotErr := p.got.Commit(p.t.Context(), tx)
-	want, wantErr := p.want.Commit(p.t.Context(), tx)
-	var gotInvalid, wantInvalid *store.InvalidWrite
-	if errors.As(gotErr, &gotInvalid) != errors.As(wantErr, &wantInvalid) || (gotErr == nil) != (wantErr == nil) {
-		rt.Fatalf("commit of %s: got %v, the oracle says %v", TxString(tx), gotErr, wantErr)
-	}
-	if gotErr != nil {
-		if gotInvalid == nil || gotInvalid.Index != wantInvalid.Index {
-			rt.Fatalf("commit of %s: got %v, the oracle says %v", TxString(tx), gotErr, wantErr)
+	want, wantErr := p.stores[0].Commit(p.t.Context(), tx)
+	for i, b := range p.stores[1:] {
+		got, gotErr := b.Commit(p.t.Context(), tx)
+		if refusal(gotErr) != refusal(wantErr) {
+			rt.Fatalf("commit of %s to %s: got %v, the oracle says %v", TxString(tx), p.fixtures[i+1].driver.Name(), gotErr, wantErr)
 		}
+		equal(rt, "commit result", got, want)
+	}
+	if wantErr != nil {
 		return
 	}
-	equal(rt, "commit result", got, want)
-	p.ids, p.rows, p.stamp = d.ids, d.rows, got.Timestamp
-	if n := len(got.Seqs); n > 0 {
-		p.last = got.Seqs[n-1]
+	p.ids, p.rows, p.stamp = d.ids, d.rows, want.Timestamp
+	if n := len(want.Seqs); n > 0 {
+		p.last = want.Seqs[n-1]
 	}
 }
 
-func (p *pair) compare(rt *rapid.T) {
-	equal(rt, "contents", contents(p.t, p.got), contents(p.t, p.want))
+// refusal tells what came of a commit: the number of the invalid write, -1 for
+// none, -2 for another failure.
+func refusal(err error) int {
+	if err == nil {
+		return -1
+	}
+	var invalid *store.InvalidWrite
+	if errors.As(err, &invalid) {
+		return invalid.Index
+	}
+	return -2
 }
 
-func (p *pair) query(rt *rapid.T) {
+func (p *pack) compare(rt *rapid.T) {
+	want := contents(p.t, p.stores[0])
+	for i, b := range p.stores[1:] {
+		equal(rt, "contents of "+p.fixtures[i+1].driver.Name(), contents(p.t, b), want)
+	}
+}
+
+func (p *pack) query(rt *rapid.T) {
 	ctx := p.t.Context()
 	seq := func(name string) int64 { return rapid.Int64Range(0, p.last+2).Draw(rt, name) }
 	limit := func() int { return rapid.IntRange(0, 4).Draw(rt, "limit") }
@@ -193,32 +242,35 @@ func (p *pair) query(rt *rapid.T) {
 }
 
 // id0 draws an entry that exists, or now and then one that does not.
-func (p *pair) id0(rt *rapid.T, name string) string {
+func (p *pack) id0(rt *rapid.T, name string) string {
 	return rapid.SampledFrom(append([]string{"", "absent"}, p.ids...)).Draw(rt, name)
 }
 
-func (p *pair) address(rt *rapid.T) store.Address {
+func (p *pack) address(rt *rapid.T) store.Address {
 	return store.Address{
 		Namespace: rapid.SampledFrom([]string{"app", "app.x"}).Draw(rt, "namespace"),
 		Key:       rapid.SampledFrom([]string{"", "k", "kk", "k\U00010000", "k\ue000"}).Draw(rt, "key"),
 	}
 }
 
-// ask puts one question to both stores; an empty answer may be nil in either.
-func ask[T any](p *pair, rt *rapid.T, what string, q func(store.Backend) ([]T, error)) {
-	got, gotErr := q(p.got)
-	want, wantErr := q(p.want)
-	if (gotErr == nil) != (wantErr == nil) || errors.Is(gotErr, store.ErrNotFound) != errors.Is(wantErr, store.ErrNotFound) {
-		rt.Fatalf("%s: got error %v, the oracle says %v", what, gotErr, wantErr)
-	}
-	if len(got) != 0 || len(want) != 0 {
-		equal(rt, what, got, want)
+// ask puts one question to all stores; an empty answer may be nil in any.
+func ask[T any](p *pack, rt *rapid.T, what string, q func(store.Backend) ([]T, error)) {
+	want, wantErr := q(p.stores[0])
+	for i, b := range p.stores[1:] {
+		name := p.fixtures[i+1].driver.Name()
+		got, gotErr := q(b)
+		if (gotErr == nil) != (wantErr == nil) || errors.Is(gotErr, store.ErrNotFound) != errors.Is(wantErr, store.ErrNotFound) {
+			rt.Fatalf("%s of %s: got error %v, the oracle says %v", what, name, gotErr, wantErr)
+		}
+		if len(got) != 0 || len(want) != 0 {
+			equal(rt, what+" of "+name, got, want)
+		}
 	}
 }
 
 // draft draws the writes of one transaction.
 type draft struct {
-	*pair
+	*pack
 	rt        *rapid.T
 	ids, rows []string
 }
