@@ -169,7 +169,7 @@ func wasKilled(err error) bool {
 
 // Killed after every one of its commits, a prompt ends in the same conversation,
 // but for one synthetic error at most.
-func TestKillAfterEveryCommit(t *testing.T) {
+func TestB23KillAfterEveryCommit(t *testing.T) {
 	for _, backend := range []string{"sqlite", "jsonl"} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()

@@ -81,7 +81,7 @@ func waitForRequest(t *testing.T, repo, session string) {
 
 // A signal is a controlled crash: its own exit code, one document on stdout, the
 // operation resumable, nothing recorded as aborted (spec §4.7).
-func TestSignals(t *testing.T) {
+func TestB24Signals(t *testing.T) {
 	for _, backend := range []string{"sqlite", "jsonl"} {
 		for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 			t.Run(backend+"/"+signalName(sig), func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestNohup(t *testing.T) {
 
 // Two writers: one runs, the other is refused and told who holds the session,
 // or waits its turn; readers never wait.
-func TestSecondWriter(t *testing.T) {
+func TestB13SecondWriter(t *testing.T) {
 	for _, backend := range []string{"sqlite", "jsonl"} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +202,7 @@ func TestSecondWriter(t *testing.T) {
 
 // A reader of stdout that goes away ends a command quietly; any other failed
 // write is exit 6.
-func TestClosedAndFullStdout(t *testing.T) {
+func TestB51ClosedAndFullStdout(t *testing.T) {
 	repo := t.TempDir()
 	session := output(t, repo, "create")
 	other := output(t, repo, "create")
@@ -270,7 +270,7 @@ func TestClosedAndFullStdout(t *testing.T) {
 }
 
 // A session that the disk has no room for: exit 6, and what is there is sound.
-func TestFileSizeLimit(t *testing.T) {
+func TestB06FileSizeLimit(t *testing.T) {
 	for _, backend := range []string{"sqlite", "jsonl"} {
 		t.Run(backend, func(t *testing.T) {
 			repo := t.TempDir()

@@ -70,7 +70,7 @@ func TestIDTime(t *testing.T) {
 	}
 }
 
-func TestCheckID(t *testing.T) {
+func TestB47CheckID(t *testing.T) {
 	for _, id := range []string{"a", "A-1_b.c", "018bcfe5-6800-7000-8000-000000000000", strings.Repeat("x", 128), "_", "console", "COM0", "lpt"} {
 		if err := store.CheckID(id); err != nil {
 			t.Errorf("%q: %v", id, err)

@@ -127,7 +127,7 @@ func texts(t *testing.T, r *store.Repo, id string) []string {
 	return out
 }
 
-func TestImportTwice(t *testing.T) {
+func TestB49ImportTwice(t *testing.T) {
 	r := newRepo(t)
 	dir := folder(t, map[string]string{
 		"a.jsonl": session("aaa", "", "one", "two"), "b.jsonl": session("bbb", ""), "bad.jsonl": session("ccc", "") + "oops\n",
@@ -218,7 +218,7 @@ func TestIDTakenByAnotherSession(t *testing.T) {
 	}
 }
 
-func TestParents(t *testing.T) {
+func TestB34Parents(t *testing.T) {
 	r := newRepo(t)
 	dir := t.TempDir()
 	child := func(parent string) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLongLine reads a line far longer than any buffer (B04).
-func TestLongLine(t *testing.T) {
+// TestB04LongLine reads a line far longer than any buffer (B04).
+func TestB04LongLine(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 5<<20/16)
 	text := join(v3, user("a", ""), rec("message", "b", "a", `"message":{"role":"user","content":"`+big+`"}`), user("c", "b"))
 	s, err := Read(t.Context(), write(t, text), Options{})

@@ -60,7 +60,7 @@ func TestReferenceChain(t *testing.T) {
 	})
 }
 
-func TestKeptRanges(t *testing.T) {
+func TestB29KeptRanges(t *testing.T) {
 	a, b := user("a", ""), user("b", "a")
 	ab := "2<- user a\n3<2 user b\n"
 	note := rec("custom_message", "n", "b", `"customType":"t","content":"c","display":true`)

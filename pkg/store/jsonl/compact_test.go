@@ -155,7 +155,7 @@ func TestCompactRaggedEnd(t *testing.T) {
 
 // Whichever call fails, the old session or the new one is there, complete, and
 // its owner goes on in it (B14, B53).
-func TestFailedCompaction(t *testing.T) {
+func TestB53FailedCompaction(t *testing.T) {
 	tests := []struct {
 		name string
 		rule fsxtest.Rule

@@ -111,7 +111,7 @@ func compactUntilKilled(path string) int {
 
 // Whichever step kill -9 comes at, the session is complete, what is left over is
 // no session, and the next compaction removes it (B53).
-func TestKilledCompaction(t *testing.T) {
+func TestB53KilledCompaction(t *testing.T) {
 	path, b := wasted(t, jsonl.Driver{}, options())
 	want, content := records(t, b), read(t, path)
 	closeStore(t, b)
@@ -193,7 +193,7 @@ func (i intruder) OpenFile(name string, flag int, perm fs.FileMode) (fsx.File, e
 }
 
 // A file that is not the one that was read is not replaced (B14).
-func TestCompactionIsAbandoned(t *testing.T) {
+func TestB14CompactionIsAbandoned(t *testing.T) {
 	line := []byte(`{"kind":"value","op":"set","seq":900,"namespace":"n","key":"k","value":1}` + "\n")
 	for reason, change := range map[string]func(t *testing.T, path string){
 		"appended to": func(t *testing.T, path string) { write(t, path, append(read(t, path), line...)) },

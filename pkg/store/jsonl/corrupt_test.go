@@ -186,7 +186,7 @@ func TestForeignLines(t *testing.T) {
 
 // Entries that break the rules of their type open all the same: verify reports
 // them (bug B05, spec §0.8).
-func TestShapesAreNotJudgedOnOpen(t *testing.T) {
+func TestB05ShapesAreNotJudgedOnOpen(t *testing.T) {
 	path := file(t, headerLine+
 		`{"kind":"entry","seq":1,"timestamp":1,"id":"a","parentId":null,"type":"message","message":{"0":"{"}}`+"\n"+
 		`{"kind":"entry","seq":2,"timestamp":1,"id":"b","parentId":"a","type":"custom","data":1}`+"\n"+

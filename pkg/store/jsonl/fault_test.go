@@ -18,7 +18,7 @@ import (
 
 // A commit that fails leaves the file at the last good one and ends writing
 // (spec §1.4, §4.8; bugs B06, B23).
-func TestFailedCommit(t *testing.T) {
+func TestB06FailedCommit(t *testing.T) {
 	tests := []struct {
 		name  string
 		power bool

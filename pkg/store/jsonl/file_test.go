@@ -25,7 +25,7 @@ func sorted(s []string) []string {
 }
 
 // Lines of any length (bug B04).
-func TestLongLines(t *testing.T) {
+func TestB04LongLines(t *testing.T) {
 	for _, size := range []int{70 << 10, 1_100_000, 20 << 20} {
 		path := fresh(t)
 		b := open(t, path)
@@ -70,7 +70,7 @@ func TestManyWritesInOneCommit(t *testing.T) {
 }
 
 // A file stamped under a later clock opens, and stamps do not fall (bug B12).
-func TestClockGoesBack(t *testing.T) {
+func TestB12ClockGoesBack(t *testing.T) {
 	path := fresh(t)
 	clock := now
 	d := jsonl.Driver{}

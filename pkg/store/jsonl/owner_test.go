@@ -120,7 +120,7 @@ func (p *process) kill(t testing.TB) {
 	_ = p.Wait()
 }
 
-func TestSecondOwnerIsToldWhoOwns(t *testing.T) {
+func TestB13SecondOwnerIsToldWhoOwns(t *testing.T) {
 	path := fresh(t)
 	before := time.Now().UnixMilli()
 	p := start(t, "hold", path)
@@ -166,7 +166,7 @@ func TestB14BuildReplacesNoOwnedSession(t *testing.T) {
 }
 
 // The lock dies with its process: the next owner waits for nothing (bug B15).
-func TestKilledOwner(t *testing.T) {
+func TestB15KilledOwner(t *testing.T) {
 	path := fresh(t)
 	p := start(t, "hold", path)
 	same(t, "first fence", p.fence(t), 1)
@@ -249,7 +249,7 @@ func TestOpenStopsWaitingWithItsContext(t *testing.T) {
 
 // What the lock file says never decides, and never stands in the way (bugs B15,
 // B16).
-func TestLockFileContents(t *testing.T) {
+func TestB15LockFileContents(t *testing.T) {
 	contents := map[string]struct {
 		text  string
 		fence int64 // of the next owner
@@ -294,7 +294,7 @@ func TestHeldWithoutInformation(t *testing.T) {
 
 // Of many that start together each gets its turn, none is lost, and the fences
 // rise (bug B16).
-func TestManyContenders(t *testing.T) {
+func TestB16ManyContenders(t *testing.T) {
 	path := fresh(t)
 	self := fsx.Self()
 	write(t, path+".lock", fmt.Appendf(nil, `{"ownerId":"stale","fence":41,"pid":%d,"pidStart":1,"bootId":%q,"pidNs":%q}`, self.PID, self.BootID, self.PIDNS))

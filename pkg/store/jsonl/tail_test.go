@@ -13,7 +13,7 @@ import (
 
 // A last line cut at any byte: the readers see the commits before it, the next
 // owner appends on a line of its own (bug B01).
-func TestTornTailAtEveryByte(t *testing.T) {
+func TestB01TornTailAtEveryByte(t *testing.T) {
 	lastCommits := map[string]store.Tx{
 		"one value":    {store.NewValue[string]("app", "é").Set("gr\u00fc\u00df \U0001F600")},
 		"an array":     {user("e9", "e1", "\u4f1a\u8a71"), store.LaneLeaf("main").Set("e9"), store.NewList[string]("app", "l").Append("\u00e9")},
@@ -67,7 +67,7 @@ func TestTornTailAtEveryByte(t *testing.T) {
 	}
 }
 
-func TestTails(t *testing.T) {
+func TestB03Tails(t *testing.T) {
 	const line = `{"kind":"value","op":"set","seq":1,"namespace":"app","key":"k","value":"1"}`
 	tests := []struct {
 		name, tail string

@@ -72,9 +72,9 @@ func childCompact(args []string) error {
 	return b.Close()
 }
 
-// TestKilledCompactor: whichever step kill -9 comes before, the session is
+// TestB53KilledCompactor: whichever step kill -9 comes before, the session is
 // complete, and the next owner has it at once.
-func TestKilledCompactor(t *testing.T) {
+func TestB53KilledCompactor(t *testing.T) {
 	for n := 0; ; n++ {
 		path := wasted(t)
 		c := startChild(t, "compact", path, strconv.Itoa(n))

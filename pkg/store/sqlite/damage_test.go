@@ -104,9 +104,9 @@ func TestUnusableFiles(t *testing.T) {
 	}
 }
 
-// TestFullDatabase: a commit for which there is no room applies nothing, ends
+// TestB06FullDatabase: a commit for which there is no room applies nothing, ends
 // the writing, and the next owner finds the last good commit (B06).
-func TestFullDatabase(t *testing.T) {
+func TestB06FullDatabase(t *testing.T) {
 	path := newSession(t)
 	b := open(t, path, store.OpenOptions{})
 	commit(t, b, marks.Append("before"), userEntry("e1", ""))
@@ -245,9 +245,9 @@ func TestFailedLookup(t *testing.T) {
 	}
 }
 
-// TestReadBeforeWrite: a transaction that has read is not refused because
+// TestB18ReadBeforeWrite: a transaction that has read is not refused because
 // another connection committed meanwhile (spec §1.7).
-func TestReadBeforeWrite(t *testing.T) {
+func TestB18ReadBeforeWrite(t *testing.T) {
 	path := newSession(t)
 	b := open(t, path, store.OpenOptions{})
 	commit(t, b, marks.Append("1"))

@@ -215,9 +215,9 @@ func TestTakeoverOfAZombie(t *testing.T) {
 	open(t, path, store.OpenOptions{Wait: 10 * time.Second})
 }
 
-// TestGarbageLease finds a row that no owner wrote: it is waited out like a
+// TestB15GarbageLease finds a row that no owner wrote: it is waited out like a
 // claim that nothing is known of (B15).
-func TestGarbageLease(t *testing.T) {
+func TestB15GarbageLease(t *testing.T) {
 	path := newSession(t)
 	foreign(t, path, `UPDATE writer_lease SET owner_id = x'00ff', fence = 'abc', expires_at_ms = 'soon', ttl_ms = 'long',
 		host = 7, boot_id = x'00', pid_ns = 1.5, pid = 'one', pid_start = 'never', acquired_at = 'yesterday', command = 1, socket = 2`)
@@ -355,9 +355,9 @@ func TestRenewalByCommits(t *testing.T) {
 	}
 }
 
-// TestFencedOwner: an owner that was replaced while it was frozen writes nothing
+// TestB12FencedOwner: an owner that was replaced while it was frozen writes nothing
 // more and leaves its successor's claim alone (B12, D19).
-func TestFencedOwner(t *testing.T) {
+func TestB12FencedOwner(t *testing.T) {
 	isLost := func(t *testing.T, what string, err error) {
 		t.Helper()
 		var lost *store.Lost

@@ -32,9 +32,9 @@ func childHold(args []string) error {
 	}
 }
 
-// TestKilledOwner: what a process committed survives kill -9, and the next owner
+// TestB15KilledOwner: what a process committed survives kill -9, and the next owner
 // takes over at once (B15).
-func TestKilledOwner(t *testing.T) {
+func TestB15KilledOwner(t *testing.T) {
 	path := newSession(t)
 	c := startChild(t, "hold", path)
 	for i := range 5 {
@@ -163,9 +163,9 @@ func childAppend(args []string) error {
 	return nil
 }
 
-// TestRacingOwners: of many processes exactly one owns the session at a time,
+// TestB16RacingOwners: of many processes exactly one owns the session at a time,
 // each with a higher fence (B16).
-func TestRacingOwners(t *testing.T) {
+func TestB16RacingOwners(t *testing.T) {
 	const processes, rounds = 8, 3
 	path := newSession(t)
 	setClaim(t, path, claim{owner: "dead", fence: 10, ttl: time.Hour, process: deadProcess(t)})
