@@ -25,7 +25,7 @@ func RunRandom(t *testing.T, oracle NewDriver, subjects ...NewDriver) {
 	operations := 2_000
 	if os.Getenv("DROVER_TEST_LONG") != "" {
 		operations = 100_000
-		setFlag(t, "rapid.steps", "100")
+		setFlag(t, "rapid.steps", "50")
 	}
 	setFlag(t, "rapid.checks", "20")
 	fixtures := []*fixture{newFixture(t, oracle)}
