@@ -7,11 +7,11 @@ import (
 	"github.com/drover-run/drover/pkg/engine/enginetest"
 )
 
+// All of it, and every backend, runs where no race detector slows it down.
 func TestCrash(t *testing.T) {
-	long := os.Getenv("DROVER_TEST_LONG") != ""
-	plan := enginetest.CrashPlan{Every: 1, Effects: true}
-	if long {
-		plan.Twice, plan.Breakpoints = 1, true
+	plan := enginetest.CrashPlan{Cases: 8, Commits: 4, Effects: 4}
+	if os.Getenv("DROVER_TEST_LONG") != "" {
+		plan = enginetest.CrashPlan{Commits: 1, Effects: 1, Breakpoints: 1, Twice: 1}
 	}
 	enginetest.Crash(t, enginetest.Memory, plan)
 }
