@@ -11,7 +11,7 @@ import (
 func TestCrash(t *testing.T) {
 	plan := enginetest.CrashPlan{Cases: 8, Commits: 4, Effects: 4}
 	if os.Getenv("DROVER_TEST_LONG") != "" {
-		plan = enginetest.CrashPlan{Commits: 1, Effects: 1, Breakpoints: 1, Twice: 1}
+		plan = enginetest.CrashPlan{Commits: 1, Effects: 1, Breakpoints: 1, Twice: 5}
 	}
 	enginetest.Crash(t, enginetest.Memory, plan)
 }
