@@ -110,7 +110,7 @@ func (in *inspection) read(ctx context.Context, o *inspectOptions, r store.Reade
 		return err
 	}
 	in.lanes, err = engine.Inspect(ctx, r, engine.InspectOptions{
-		Lane: o.lane, Snapshot: o.snapshot, Path: true, OwnerLive: ownerLive(in.lease),
+		Lane: o.lane, Snapshot: o.snapshot, OwnerLive: ownerLive(in.lease),
 	})
 	if err == nil && ownerLive(in.lease) {
 		in.ask(ctx, o)

@@ -80,6 +80,16 @@ func checkContext(ctx context.Context, q store.Queries, leaf store.LeafID) error
 	return leafOr(err, leaf)
 }
 
+// checkLeaf looks at the leaf alone: what an inspection costs must not depend on
+// how long the conversation is.
+func checkLeaf(ctx context.Context, q store.Queries, leaf store.LeafID) error {
+	if leaf == "" {
+		return nil
+	}
+	_, err := q.ScanBranchStructure(ctx, store.BranchQuery{Start: string(leaf), Limit: 1})
+	return leafOr(err, leaf)
+}
+
 func contextQuery(leaf store.LeafID) store.BranchQuery {
 	return store.BranchQuery{Start: string(leaf), StopAtType: store.TypeCompaction}
 }

@@ -15,9 +15,6 @@ import (
 type InspectOptions struct {
 	Lane     string // "" is every lane
 	Snapshot bool   // include each lane's snapshot
-	// Path has each lane's context looked at, as far as a request would read it:
-	// an entry that is missing on it is a *store.Corrupt.
-	Path bool
 	// OwnerLive says that some process drives the session now (D23).
 	OwnerLive bool
 }
@@ -68,7 +65,7 @@ type RetryInfo struct {
 }
 
 // Inspect reports the lanes of a session from any reader; it takes no lease and
-// writes nothing (D9).
+// writes nothing (D9). A lane whose leaf is missing is a *store.Corrupt.
 func Inspect(ctx context.Context, q store.Queries, o InspectOptions) ([]LaneReport, error) {
 	names, err := LaneNames(ctx, q)
 	if err != nil {
@@ -83,8 +80,8 @@ func Inspect(ctx context.Context, q store.Queries, o InspectOptions) ([]LaneRepo
 	reports := make([]LaneReport, len(names))
 	for i, name := range names {
 		err := reports[i].read(ctx, q, name, work{owner: Owner{Live: o.OwnerLive}}, o.Snapshot)
-		if err == nil && o.Path && !o.Snapshot {
-			err = checkContext(ctx, q, reports[i].LeafID)
+		if err == nil && !o.Snapshot {
+			err = checkLeaf(ctx, q, reports[i].LeafID)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("inspect lane %s: %w", name, err)
