@@ -78,9 +78,9 @@ func (m *matrix) run(plan CrashPlan, offset int) {
 			m.history(d, Death{Commit: k})
 		}
 	}
-	// Two results of a parallel batch may be placed by one commit or by two, so one
-	// death, of many a few, may come too late.
-	if m.planned-m.deaths > 1+m.planned/10 {
+	// Two results of a parallel batch may be placed by one commit or by two, so a
+	// few deaths may come too late.
+	if m.planned-m.deaths > 2+m.planned/4 {
 		m.t.Errorf("only %d of %d processes died", m.deaths, m.planned)
 	}
 }
