@@ -18,7 +18,7 @@ func TestCrash(t *testing.T) {
 		driver func(testing.TB) (store.Driver, string)
 		short  enginetest.CrashPlan
 	}{
-		{"memory", enginetest.Memory, enginetest.CrashPlan{Commits: 4, Effects: 4}},
+		{"memory", enginetest.Memory, enginetest.CrashPlan{Commits: 5, Effects: 5, Twice: 24}},
 		{"jsonl", func(t testing.TB) (store.Driver, string) { return &jsonl.Driver{}, t.TempDir() }, enginetest.CrashPlan{Commits: 12}},
 		{"sqlite", func(t testing.TB) (store.Driver, string) { return &sqlite.Driver{}, t.TempDir() }, enginetest.CrashPlan{Cases: 4, Commits: 12}},
 	}

@@ -202,14 +202,37 @@ func (w *pointWorld) killAt(t *testing.T, kind string) {
 // stopAt drives the session in a process of its own that stops before the kind.
 func (w *pointWorld) stopAt(t *testing.T, kind string) {
 	t.Helper()
-	cmd := w.driving(t, "--stop-before", kind, "--json")
+	w.stopped(t, kind)
+}
+
+// stopped is the action before which a drive stopped.
+func (w *pointWorld) stopped(t *testing.T, point string) string {
+	t.Helper()
+	kind, _, _ := strings.Cut(point, "#")
+	cmd := w.driving(t, "--stop-before", point, "--json")
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	_ = cmd.Run()
 	if code := cmd.ProcessState.ExitCode(); exitCode(code) != exitLater {
-		t.Fatalf("--stop-before %s: exit code %d\n%s%s", kind, code, stdout.String(), stderr.String())
+		t.Fatalf("--stop-before %s: exit code %d\n%s%s", point, code, stdout.String(), stderr.String())
 	}
 	assertField(t, stdout.String(), "stoppedBefore.kind", kind)
+	action, err := lookupField(stdout.String(), "stoppedBefore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return action
+}
+
+// The N-th breakpoint of a kind is that of the N-th call of a parallel batch, every
+// time.
+func TestStopPointIsExact(t *testing.T) {
+	p := killPoint{script: twoCalls, prepare: prompted, ends: []string{"go calls result:a result:b done", "go calls interrupted result:b done"}}
+	for range 4 {
+		w := newPointWorld(t, "jsonl", p)
+		assertField(t, w.stopped(t, "tool.intent#2"), "details.sourceIndex", "1")
+		w.finish(t, p)
+	}
 }
 
 // finish drives the session to its end and compares what was said and done.

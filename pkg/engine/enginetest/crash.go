@@ -74,8 +74,10 @@ func (m *matrix) run(plan CrashPlan, offset int) {
 	}
 	for _, d := range plan.deaths(offset, m.commits, m.effects, m.breakpoints) {
 		second := m.history(d)
-		for k := 1; plan.Twice > 0 && d.Commit > 0 && k <= second; k += plan.Twice {
-			m.history(d, Death{Commit: k})
+		for k := 1; k <= second; k++ {
+			if plan.Twice > 0 && d.Commit > 0 && (k+d.Commit)%plan.Twice == 0 {
+				m.history(d, Death{Commit: k})
+			}
 		}
 	}
 	// Two results of a parallel batch may be placed by one commit or by two, so a
