@@ -72,6 +72,10 @@ func autoCompactionCases() []Case {
 				Calls: []message.Block{Call("a", "often", `{}`)}, Usage: &message.Usage{Input: 99_000, Output: 500, TotalTokens: 99_500},
 			}), say("ok")}},
 		},
+		{
+			Name: "a threshold with nothing to compact", Past: []Act{}, Script: script(long("so much")),
+			Setup: func(w *World) { w.Options.Compaction.KeepRecentTokens = 20_000 },
+		},
 		{Name: "an overflow", Script: map[string][]Line{"go": {overflowing(say("ok"))}}},
 		{Name: "an overflow by length", Script: map[string][]Line{"go": {tooLong(
 			Reply{Stop: message.StopLength, Usage: &message.Usage{Input: 99_900, TotalTokens: 99_900}}, say("ok"),
