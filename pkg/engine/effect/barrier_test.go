@@ -209,3 +209,47 @@ func TestBarrierRace(t *testing.T) {
 		}
 	}
 }
+
+// Release rejects whatever is parked, protected or not, once; Interrupt leaves what
+// is protected. Later hits park as ever, when they are still admitted.
+func TestBarrierProtected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := effect.NewBarrier()
+		hit := func(admit func() error) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- b.HitProtected(t.Context(), settlement, admit) }()
+			synctest.Wait()
+			return done
+		}
+		ordinary, protected := park(t.Context(), b, request), hit(open)
+		errInterrupted, errReleased := errors.New("interrupted"), errors.New("released")
+		b.Interrupt(errInterrupted)
+		if err, over := ended(ordinary); !over || !errors.Is(err, errInterrupted) {
+			t.Errorf("ordinary: %v, %t", err, over)
+		}
+		if err, over := ended(protected); over {
+			t.Errorf("protected: %v", err)
+		}
+		b.Release(errReleased)
+		if err, over := ended(protected); !over || !errors.Is(err, errReleased) {
+			t.Errorf("protected: %v, %t", err, over)
+		}
+		refused := errors.New("refused")
+		if err, over := ended(hit(func() error { return refused })); !over || !errors.Is(err, refused) {
+			t.Errorf("refused: %v, %t", err, over)
+		}
+		next := hit(open)
+		if _, over := ended(next); over {
+			t.Error("a hit after a release did not park")
+		}
+		b.Execute()
+		if err, over := ended(next); err != nil || !over {
+			t.Errorf("executed: %v, %t", err, over)
+		}
+	})
+	var automatic *effect.Barrier
+	automatic.Release(errClosed)
+	if err := automatic.HitProtected(t.Context(), request, open); err != nil {
+		t.Error(err)
+	}
+}

@@ -162,3 +162,16 @@ func TestGateRace(t *testing.T) {
 		}
 	}
 }
+
+// An abort closes the gate to what is ordinary, a close to everything.
+func TestGateClosed(t *testing.T) {
+	g := effect.NewGate(t.Context())
+	g.BeginAbort(make(chan struct{}))
+	if err := g.Closed(); err != nil || g.Check() == nil {
+		t.Errorf("aborting: %v, %v", err, g.Check())
+	}
+	g.Close(errClosed)
+	if err := g.Closed(); !errors.Is(err, errClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
