@@ -49,15 +49,15 @@ func TestAbortVersusParkedBreakpoint(t *testing.T) {
 				}
 				enginetest.Equal(t, "effects", b.names, effects)
 				finishPass(t, w, done, op.Aborted)
-				wantQueuesOf(t, w, id)
+				wantQueuesOf(t, w)
 			})
 		})
 	}
 }
 
-// wantQueuesOf wants that nothing of an aborted run waits, its write is placed and
-// what waits for the next run still does.
-func wantQueuesOf(t *testing.T, w *enginetest.World, id string) {
+// wantQueuesOf wants that nothing of a run that has ended waits, its write is placed
+// and what waits for the next run still does.
+func wantQueuesOf(t *testing.T, w *enginetest.World) {
 	t.Helper()
 	lane, _, err := store.Get(t.Context(), w.View(), store.LaneStateOf("main"))
 	if err != nil || lane.Value.CurrentOperationID != "" || len(lane.Value.PendingNextRun) != 1 {
@@ -65,48 +65,93 @@ func wantQueuesOf(t *testing.T, w *enginetest.World, id string) {
 	}
 	entries, err := w.View().ScanEntries(t.Context(), store.EntryQuery{CustomType: "note"})
 	if err != nil || len(entries) != 1 {
-		t.Errorf("%d notes, %v: a deferred write survives its run's abort", len(entries), err)
+		t.Errorf("%d notes, %v: a deferred write is placed whatever becomes of its run", len(entries), err)
 	}
 }
 
-// integrations are the effects of the catalogue in spec §4.2, each with the
-// breakpoint before its first admission in the run of everything.
-var integrations = []struct{ name, point string }{
-	{"before_drive", "hook.before_drive"},
-	{"before_run", "hook.before_run"},
-	{"before_run_end", "hook.before_run_end"},
-	{"transform_context", "hook.transform_context"},
-	{"before_request", "hook.before_request"},
-	{"before_payload", "hook.before_payload"},
-	{"after_response", "hook.after_response"},
-	{"before_tool", "hook.before_tool"},
-	{"after_tool", "hook.after_tool"},
-	{"before_compaction", "hook.before_compaction"},
-	{"request", "assistant.request"},
-	{"summary", "structural.request"},
-	{"poll", "deferred.fetch"},
-	{"tool", "tool.execute"},
+// integration is an effect of the catalogue in spec §4.2, with the breakpoint
+// before its n-th admission in the run of everything, or in a navigation.
+type integration struct {
+	name, point string
+	nth         int
+	navigation  bool
+}
+
+var integrations = []integration{
+	{"before_drive", "hook.before_drive", 1, false},
+	{"before_run", "hook.before_run", 1, false},
+	{"before_run_end", "hook.before_run_end", 1, false},
+	{"transform_context", "hook.transform_context", 1, false},
+	{"before_request", "hook.before_request", 1, false},
+	{"before_payload", "hook.before_payload", 1, false},
+	{"after_response", "hook.after_response", 1, false},
+	{"before_tool", "hook.before_tool", 1, false},
+	{"after_tool", "hook.after_tool", 1, false},
+	{"before_compaction", "hook.before_compaction", 1, false},
+	{"before_navigation", "hook.before_navigation", 1, true},
+	{"request", "assistant.request", 1, false},
+	{"summary", "structural.request", 1, false},
+	{"summary", "structural.request", 3, false}, // the second request of one attempt
+	{"summary", "structural.request", 1, true},
+	{"poll", "deferred.fetch", 1, false},
+	{"tool", "tool.execute", 1, false},
+}
+
+func (in integration) String() string {
+	if in.navigation {
+		return in.name + " of a navigation"
+	}
+	return fmt.Sprintf("%s %d", in.name, in.nth)
+}
+
+// start accepts the operation that has the integration, everything told to tell.
+func (in integration) start(t *testing.T, w *enginetest.World, tell effects) string {
+	t.Helper()
+	if !in.navigation {
+		everything(w, tell)
+		return startEverything(t, w)
+	}
+	manual := w.Options.Manual
+	w.Options.Manual = false
+	talked(t, w, whole("sum"))
+	_ = w.Harness.Close()
+	w.Options.Manual, w.Options.Hooks = manual, toldHooks(tell)
+	w.Models.Add(&telling{deferring{Model: w.Model}, tell})
+	w.Open()
+	return acceptNavigation(t, w, true)
+}
+
+func (b *begun) count(name string) (n int) {
+	for _, other := range b.names {
+		if other == name {
+			n++
+		}
+	}
+	return n
 }
 
 // Abort first: parked before its admission, the integration is never invoked.
 func TestAbortBeforeAdmission(t *testing.T) {
 	for _, in := range integrations {
-		t.Run(in.name, func(t *testing.T) {
+		t.Run(in.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *enginetest.World) {
 				*w.Pace = enginetest.Free
 				w.Options.Manual = true
 				var b begun
-				everything(w, b.tell)
-				id := startEverything(t, w)
+				id := in.start(t, w, b.tell)
 				done := driveEverything(w, id)
 				executeTo(t, w, in.point)
-				if slices.Contains(b.names, in.name) {
-					t.Fatalf("%s began before its breakpoint", in.name)
+				for range in.nth - 1 {
+					w.Lane.ExecuteAction(t.Context())
+					executeTo(t, w, in.point)
+				}
+				if n := b.count(in.name); n != in.nth-1 {
+					t.Fatalf("%d began before the breakpoint", n)
 				}
 				cancel(t, w, id)
 				finishPass(t, w, done, op.Aborted)
-				if slices.Contains(b.names, in.name) {
-					t.Errorf("%s began after the abort", in.name)
+				if n := b.count(in.name); n != in.nth-1 {
+					t.Errorf("%d began, %d of them before the abort", n, in.nth-1)
 				}
 			})
 		})
@@ -117,14 +162,14 @@ func TestAbortBeforeAdmission(t *testing.T) {
 // is pulled once the marker is durable, and ends before the reconciliation.
 func TestAdmissionBeforeAbort(t *testing.T) {
 	for _, in := range integrations {
-		t.Run(in.name, func(t *testing.T) {
+		t.Run(in.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *enginetest.World) {
 				*w.Pace = enginetest.Free
 				b := begun{}
 				inside, signalled := make(chan struct{}), false
-				everything(w, func(ctx context.Context, name string) {
+				id := in.start(t, w, func(ctx context.Context, name string) {
 					b.tell(ctx, name)
-					if name != in.name || signalled {
+					if name != in.name || b.count(name) != in.nth {
 						return
 					}
 					close(inside)
@@ -134,7 +179,6 @@ func TestAdmissionBeforeAbort(t *testing.T) {
 						t.Error("the signal came before the marker was durable")
 					}
 				})
-				id := startEverything(t, w)
 				done := driveEverything(w, id)
 				<-inside
 				if over(done) {
