@@ -44,6 +44,7 @@ func randomHistory(t *rapid.T) {
 		"configure": p.configure,
 		"settings":  p.settings,
 		"name":      p.name,
+		"value":     p.value,
 		"reopen":    p.reopen,
 		"die":       p.die,
 	})
@@ -376,6 +377,19 @@ func (p *player) name(t *rapid.T) {
 		return
 	}
 	p.allow(p.w.Harness.SetLabel(context.Background(), string(id), rapid.SampledFrom([]string{"", "here"}).Draw(t, "label")))
+}
+
+// value sets or deletes a value of the application, from a lane's line.
+func (p *player) value(t *rapid.T) {
+	at := store.NewValue[string]("my-app", rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"))
+	w := at.Set(p.text())
+	if rapid.Bool().Draw(t, "delete") {
+		w = at.Delete()
+	}
+	p.allow(p.w.Session.Mutate(context.Background(), p.pick(t).Name(), func(m *store.Mutator) error {
+		_, err := m.Commit(store.Tx{w})
+		return err
+	}))
 }
 
 func (p *player) reopen(*rapid.T) { p.w.Reopen() }
