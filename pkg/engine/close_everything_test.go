@@ -15,7 +15,8 @@ import (
 // action is not executed, what is durable is the committed prefix, and the next
 // process brings the run to its end.
 func TestCloseVersusEveryBreakpoint(t *testing.T) {
-	for n, kind := range everyAction {
+	for _, n := range parkings() {
+		kind := everyAction[n]
 		t.Run(fmt.Sprintf("%02d %s", n, kind), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *enginetest.World) {
 				w.Quiet, w.Watch, *w.Pace = true, false, enginetest.Free // one of many

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -214,6 +215,21 @@ var everyAction = []string{
 	"hook.before_request", "hook.transform_context", "assistant.intent", "assistant.request", "hook.before_payload", "hook.after_response", "assistant.settlement",
 	"hook.before_run_end", "checkpoint.finish",
 }
+
+// parkings are the breakpoints of that run that a test parks at: all of them in a
+// long test, otherwise the first of each kind.
+func parkings() []int {
+	var at []int
+	for n, kind := range everyAction {
+		if long() || slices.Index(everyAction, kind) == n {
+			at = append(at, n)
+		}
+	}
+	return at
+}
+
+// long reports whether tests may take their time.
+func long() bool { return os.Getenv("DROVER_TEST_LONG") != "" }
 
 // The run of the tests below is what it says.
 func TestEverything(t *testing.T) {

@@ -21,7 +21,8 @@ var reconciling = []string{"cancel.reconcile", "tool.settlement", "tool.material
 // requestAbort vs parked ordinary breakpoint: whatever the pass is parked before
 // does not run, nothing else begins, and the run ends as aborted.
 func TestAbortVersusParkedBreakpoint(t *testing.T) {
-	for n, kind := range everyAction {
+	for _, n := range parkings() {
+		kind := everyAction[n]
 		t.Run(fmt.Sprintf("%02d %s", n, kind), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *enginetest.World) {
 				w.Quiet, w.Watch, *w.Pace = true, false, enginetest.Free // one of many

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"runtime"
 	"slices"
@@ -22,7 +23,20 @@ import (
 // closes, and processes that die after any commit: the invariants of §9.1 hold
 // after every commit, no call that runs at most once runs twice, and every
 // operation comes to its end.
-func TestRandomHistories(t *testing.T) { rapid.Check(t, randomHistory) }
+func TestRandomHistories(t *testing.T) {
+	fewer(t, "30")
+	rapid.Check(t, randomHistory)
+}
+
+// fewer lets rapid try less than it does by default, but in a long test.
+func fewer(t *testing.T, checks string) {
+	f := flag.Lookup("rapid.checks")
+	if long() || f.Value.String() != f.DefValue {
+		return
+	}
+	_ = f.Value.Set(checks)
+	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+}
 
 func FuzzRandomHistories(f *testing.F) { f.Fuzz(rapid.MakeFuzz(randomHistory)) }
 

@@ -21,7 +21,10 @@ import (
 // A random script of whole operations, writes and settings comes to the same end
 // wherever its processes die: crashes cost attempts and nothing else. Its provider
 // answers by what it is asked, its tools may run again.
-func TestRandomScriptsSurviveCrashes(t *testing.T) { rapid.Check(t, randomScript) }
+func TestRandomScriptsSurviveCrashes(t *testing.T) {
+	fewer(t, "20")
+	rapid.Check(t, randomScript)
+}
 
 func FuzzRandomScripts(f *testing.F) { f.Fuzz(rapid.MakeFuzz(randomScript)) }
 
