@@ -32,7 +32,7 @@ var own = map[string][]string{
 	"pkg/store/memory":      {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/store/jsonl":       {"pkg/store", "pkg/message", "pkg/store/memory", "pkg/v3import", "internal/fsx"},
 	"pkg/store/sqlite":      {"pkg/store", "pkg/message", "internal/fsx"},
-	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx", "internal/bulk"},
+	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx", "internal/fsx/fsxtest", "internal/bulk"},
 	"pkg/v3import":          {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/engine":            {"pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/message", "pkg/telemetry"},
 	"pkg/engine/op":         {"pkg/store", "pkg/message"},
