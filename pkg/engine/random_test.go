@@ -45,10 +45,14 @@ func randomHistory(t *rapid.T) {
 	p.open()
 	t.Repeat(map[string]func(*rapid.T){
 		"accept":    p.accept,
+		"accept 2":  p.accept, // what a history is made of comes more often
 		"drive":     p.drive,
+		"drive 2":   p.drive,
+		"drive 3":   p.drive,
 		"execute":   p.execute,
 		"run":       p.run,
 		"queue":     p.queue,
+		"queue 2":   p.queue,
 		"withdraw":  p.withdraw,
 		"append":    p.append,
 		"abort":     p.abort,
@@ -104,6 +108,7 @@ var randomReplies = []struct {
 	{"whole", func() enginetest.Reply { return whole("said") }},
 	{"calls", func() enginetest.Reply { return calls("never", "safe", "nope") }},
 	{"one call", func() enginetest.Reply { return calls("never") }},
+	{"two calls", func() enginetest.Reply { return calls("never", "never") }},
 	{"last call", func() enginetest.Reply { return calls("last") }},
 	{"cut off call", func() enginetest.Reply {
 		return cutOff(message.Block{Type: message.BlockToolCall, ID: "c", Name: "safe", Arguments: []byte(`{}`)})
@@ -207,7 +212,8 @@ func (p *player) allow(err error) {
 
 // pick draws a lane.
 func (p *player) pick(t *rapid.T) *engine.Lane {
-	return rapid.SampledFrom(p.w.Harness.Lanes()).Draw(t, "lane")
+	lanes := append(p.w.Harness.Lanes(), p.w.Lane, p.w.Lane)
+	return rapid.SampledFrom(lanes).Draw(t, "lane")
 }
 
 // entry draws an entry, or the root.
@@ -272,6 +278,16 @@ func (p *player) drive(t *rapid.T) {
 		ended <- err
 	}()
 	p.standStill(l, ended)
+	// On to a breakpoint, or to the end.
+	to := rapid.SampledFrom(append([]string{"the end"}, everyAction...)).Draw(t, "to")
+	for {
+		a, ok := l.PeekAction(context.Background())
+		if !ok || a.Kind == to {
+			break
+		}
+		l.ExecuteAction(context.Background())
+	}
+	p.mourn()
 }
 
 // standStill waits until a lane is parked or its pass is over, and hears how a
@@ -411,7 +427,7 @@ func (p *player) reopen(*rapid.T) { p.w.Reopen() }
 // die goes on in a process that dies after a few commits.
 func (p *player) die(t *rapid.T) {
 	_ = p.w.Harness.Close()
-	p.w.OpenUntil(rapid.IntRange(1, 6).Draw(t, "commits"))
+	p.w.OpenUntil(rapid.IntRange(1, 14).Draw(t, "commits"))
 }
 
 // finish ends every open operation in a process that lives.
