@@ -32,7 +32,7 @@ func (o *driveOptions) driveStepwise(ctx context.Context, e *engaged, lane *engi
 	s := &stepper{o: o, e: e, lane: lane, id: id, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.err = guarded(func() (err error) {
+		s.err = e.Session().Guard(func() (err error) {
 			s.outcome, err = o.drivePasses(ctx, lane, id)
 			return err
 		})
@@ -119,15 +119,23 @@ func (s *stepper) obey(ctx context.Context) (*effect.Action, error) {
 // parked waits until the drive is parked; false when its passes have ended. What
 // is typed meanwhile waits its turn, but for abort: a running effect must hear it.
 func (s *stepper) parked(ctx context.Context, commands <-chan string) (typed string, ok bool, err error) {
-	arrived := make(chan bool, 1)
+	type arrival struct {
+		ok  bool
+		err error
+	}
+	arrived := make(chan arrival, 1)
 	go func() {
-		_, ok := s.next(ctx)
-		arrived <- ok
+		var a arrival
+		a.err = s.e.Session().Guard(func() error {
+			_, a.ok = s.next(ctx)
+			return nil
+		})
+		arrived <- a
 	}()
 	for {
 		select {
-		case ok := <-arrived:
-			return typed, ok, nil
+		case a := <-arrived:
+			return typed, a.ok, a.err
 		case command := <-commands:
 			if command != "abort" {
 				typed, commands = command, nil

@@ -16,8 +16,11 @@ import (
 // them: with a repository of its own over the same folder.
 func neighbour(t *testing.T, home string) *factory {
 	t.Helper()
-	env := []string{"HOME=" + home, "TMPDIR=" + home, "DROVER_REPO=" + home + "/repo", "DROVER_BACKEND=jsonl"}
-	return newFactory(env, newStreams(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}))
+	return newFactory(homeEnv(home), newStreams(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}))
+}
+
+func homeEnv(home string) []string {
+	return []string{"HOME=" + home, "TMPDIR=" + home, "DROVER_REPO=" + home + "/repo", "DROVER_BACKEND=jsonl"}
 }
 
 func TestReachWaitsForAnOwnerThatCloses(t *testing.T) {

@@ -118,10 +118,12 @@ func (c *Client) bound(ctx context.Context) (free func()) {
 }
 
 // Close ends the conversation; what waits for this client's sake is given up.
+// One that a request broke off is closed already.
 func (c *Client) Close() error {
-	if c.broken == nil {
-		c.broken = net.ErrClosed
+	if c.broken != nil {
+		return nil
 	}
+	c.broken = net.ErrClosed
 	return c.conn.Close()
 }
 

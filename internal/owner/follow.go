@@ -35,7 +35,10 @@ func (s *Server) abort(ctx context.Context, r request) ([]byte, error) {
 			defer s.work.end()
 			defer done()
 			// Its outcome is in the session; who asks waits for it.
-			_, _ = lane.Drive(s.ctx, engine.DriveOptions{OperationID: id})
+			_ = s.guard(func() error {
+				_, err := lane.Drive(s.ctx, engine.DriveOptions{OperationID: id})
+				return err
+			})
 		})
 	}
 	return cancelled.AppendJSON(nil)

@@ -66,7 +66,12 @@ func newHouse(t *testing.T, reply enginetest.Reply) *house {
 
 func newHouseOn(t *testing.T, reply enginetest.Reply, on terms) *house {
 	t.Helper()
-	h := &house{World: enginetest.InMemory(t)}
+	return build(t, enginetest.InMemory(t), reply, on)
+}
+
+func build(t *testing.T, world *enginetest.World, reply enginetest.Reply, on terms) *house {
+	t.Helper()
+	h := &house{World: world}
 	*h.Pace = enginetest.Free
 	h.Model.Reply = enginetest.Sequence(reply)
 	h.Open()

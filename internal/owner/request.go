@@ -61,7 +61,10 @@ func (s *Server) answer(ctx context.Context, c *net.UnixConn, l line) error {
 	r.conn = c
 	var result []byte
 	if err == nil {
-		result, err = s.perform(ctx, r)
+		err = s.guard(func() (err error) {
+			result, err = s.perform(ctx, r)
+			return err
+		})
 	}
 	o := newObject()
 	o.raw("id", r.id)
@@ -72,6 +75,15 @@ func (s *Server) answer(ctx context.Context, c *net.UnixConn, l line) error {
 		o.raw("error", encodeError(err))
 	}
 	return r.send(o)
+}
+
+// guard keeps a defect behind a request from ending the process: the session is
+// faulted by it instead (spec §4.8).
+func (s *Server) guard(work func() error) error {
+	if s.o.Harness == nil {
+		return work() // it refuses, and nothing else
+	}
+	return s.o.Harness.Session().Guard(work)
 }
 
 func (r request) send(o *object) error {
