@@ -75,7 +75,7 @@ func (o *appendOptions) take(cmd *cobra.Command, words []string) error {
 func runAppend(ctx context.Context, o *appendOptions) error {
 	entry, err := o.entry()
 	if err != nil {
-		return err
+		return onLane(err, o.lane)
 	}
 	ref, err := o.target(ctx, o.session)
 	if err != nil {

@@ -93,7 +93,7 @@ func (o *promptOptions) target(f *factory, cmd *cobra.Command, args []string) (e
 func runPrompt(ctx context.Context, o *promptOptions) error {
 	request, err := o.request()
 	if err != nil {
-		return err
+		return onLane(err, o.lane)
 	}
 	s, ref, err := o.open(ctx)
 	if err != nil {

@@ -93,7 +93,7 @@ another process is driving. The message can be taken back with cancel-queued.` +
 func runQueue(ctx context.Context, o *queueOptions) error {
 	c, err := o.input.read(o.out)
 	if err != nil {
-		return err
+		return onLane(err, o.lane)
 	}
 	message, err := c.one()
 	if err != nil {

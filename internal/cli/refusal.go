@@ -40,16 +40,35 @@ func explainRefusal(err error) *failure {
 	if e, ok := errors.AsType[*store.LaneExists](err); ok {
 		return &failure{code: exitRefused, tag: "lane_exists", details: func(o *object) { o.str("lane", e.Lane) }}
 	}
+	if e, ok := errors.AsType[*store.KindTaken](err); ok {
+		return &failure{code: exitRefused, tag: "address_kind", message: e.Error(), details: func(o *object) {
+			o.str("namespace", e.Address.Namespace)
+			o.str("key", e.Address.Key)
+			o.str("kind", e.KindName())
+		}}
+	}
 	if e, ok := errors.AsType[*store.InvalidID](err); ok {
 		return &failure{code: exitUsage, tag: "usage", details: func(o *object) { o.str("id", e.ID) }}
 	}
-	if _, ok := errors.AsType[*store.InvalidLane](err); ok {
-		return &failure{code: exitUsage, tag: "usage"}
+	if e, ok := errors.AsType[*store.InvalidLane](err); ok {
+		return &failure{code: exitUsage, tag: "usage", details: func(o *object) {
+			o.str("lane", e.Lane)
+			o.str("reason", e.Reason)
+		}}
 	}
 	if e, ok := errors.AsType[*store.TooLarge](err); ok {
 		return &failure{code: exitRefused, tag: "invalid_message", details: func(o *object) { o.int("size", e.Size) }}
 	}
 	return nil
+}
+
+// onLane names the lane in a refusal of a message that was made before a lane was
+// looked at (spec §5.1).
+func onLane(err error, lane string) error {
+	if e, ok := errors.AsType[*engine.InvalidMessage](err); ok && e.Lane == "" {
+		e.Lane = lane
+	}
+	return err
 }
 
 // busyHint says how a lane that is busy becomes free; any other error is returned
@@ -90,9 +109,9 @@ func refusalDetails(t tagged) func(*object) {
 			o.optStr("model", e.Missing.Model)
 		}
 	case *engine.InvalidMessage:
-		return func(o *object) { o.str("reason", e.Reason) }
+		return laneReason(e.Lane, e.Reason)
 	case *engine.InvalidNavigation:
-		return func(o *object) { o.str("reason", e.Reason) }
+		return laneReason(e.Lane, e.Reason)
 	case *engine.NothingToResume:
 		return func(o *object) { o.str("lane", e.Lane) }
 	case *engine.NothingToCompact:
@@ -108,6 +127,13 @@ func refusalDetails(t tagged) func(*object) {
 		}
 	}
 	return nil
+}
+
+func laneReason(lane, reason string) func(*object) {
+	return func(o *object) {
+		o.str("lane", lane)
+		o.str("reason", reason)
+	}
 }
 
 // snake turns a tag of the specification into the spelling of scripts: LaneBusy

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -49,8 +50,8 @@ func newValueCmd(f *factory) *cobra.Command {
 		Use:   "value",
 		Short: "Read and write an application's own values and lists",
 		Long: `Read and write the values and lists that an application keeps in a session. An
-ADDRESS is NAMESPACE or NAMESPACE/KEY; values and lists of one address are two
-things. The namespaces pi, pi.* and drover.* are drover's own.`,
+ADDRESS is NAMESPACE or NAMESPACE/KEY, one line, and holds a value or a list, never
+both. The namespaces pi, pi.* and drover.* are drover's own.`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -72,7 +73,7 @@ func newValueVerbCmd(f *factory, v valueVerb, runF func(context.Context, *valueO
 	cmd := &cobra.Command{
 		Use:               use,
 		Short:             v.short,
-		Long:              v.long + exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitLocked),
+		Long:              v.long + exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		Args:              maxArgs(most),
 		ValidArgsFunction: completeSession(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -85,6 +86,10 @@ func newValueVerbCmd(f *factory, v valueVerb, runF func(context.Context, *valueO
 				return err
 			}
 			if v.content {
+				// What old files hold can still be read and removed.
+				if at := strings.IndexFunc(address, unicode.IsControl); at >= 0 {
+					return usagef("the address holds the control character %q", address[at])
+				}
 				if len(args) < 3 {
 					return usagef("which content? Give JSON, or - for stdin")
 				}

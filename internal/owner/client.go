@@ -56,7 +56,7 @@ func (c *Client) enqueue(ctx context.Context, op, lane string, q engine.Queued) 
 		}
 		m, err := compact(json.RawMessage(q.Message))
 		if err != nil {
-			return &engine.InvalidMessage{Reason: err.Error()}
+			return &engine.InvalidMessage{Lane: lane, Reason: err.Error()}
 		}
 		o.raw("message", m)
 		return nil
@@ -108,7 +108,7 @@ func (c *Client) Append(ctx context.Context, lane, entryID string, content store
 		o.optional("customType", content.CustomType)
 		payload, err := compact(content.Payload)
 		if err != nil {
-			return &engine.InvalidMessage{Reason: err.Error()}
+			return &engine.InvalidMessage{Lane: lane, Reason: err.Error()}
 		}
 		o.raw("payload", payload)
 		return nil

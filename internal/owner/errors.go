@@ -80,6 +80,7 @@ func classify(err error) (code string, details []byte) {
 	var lane *store.UnknownLane
 	var target *store.UnknownTarget
 	var large *store.TooLarge
+	var kind *store.KindTaken
 	var fault *store.Fault
 	var lost *store.Lost
 	var errno syscall.Errno
@@ -93,6 +94,8 @@ func classify(err error) (code string, details []byte) {
 		return "lane_not_found", one("lane", lane.Lane)
 	case errors.As(err, &target):
 		return "entry_not_found", one("entryId", target.ID)
+	case errors.As(err, &kind):
+		return "address_kind", kindDetails(kind)
 	case errors.As(err, &large):
 		return "invalid_message", one("reason", large.Error())
 	case errors.Is(err, store.ErrClosed):
@@ -108,6 +111,14 @@ func classify(err error) (code string, details []byte) {
 func one(name, s string) []byte {
 	o := newObject()
 	o.str(name, s)
+	return o.end()
+}
+
+func kindDetails(e *store.KindTaken) []byte {
+	o := newObject()
+	o.str("namespace", e.Address.Namespace)
+	o.str("key", e.Address.Key)
+	o.str("kind", e.KindName())
 	return o.end()
 }
 
@@ -140,6 +151,7 @@ func refusalDetails(t tagged) []byte {
 	case *engine.NoActiveRun:
 		o.str("lane", e.Lane)
 	case *engine.InvalidMessage:
+		o.optional("lane", e.Lane)
 		o.str("reason", e.Reason)
 	case *engine.LaneNotFound:
 		o.str("lane", e.Lane)
@@ -191,10 +203,16 @@ func (f fields) refusal(code string) error {
 	case "no_active_run":
 		return &engine.NoActiveRun{Lane: text("lane")}
 	case "invalid_message":
-		return &engine.InvalidMessage{Reason: text("reason")}
+		return &engine.InvalidMessage{Lane: text("lane"), Reason: text("reason")}
 	case "lane_not_found":
 		known, _ := f.texts("lanes")
 		return &engine.LaneNotFound{Lane: text("lane"), Known: known}
+	case "address_kind":
+		e := &store.KindTaken{Address: store.Address{Namespace: text("namespace"), Key: text("key")}, Kind: store.KindValue}
+		if text("kind") == "list" {
+			e.Kind = store.KindList
+		}
+		return e
 	case "entry_not_found":
 		return &store.UnknownTarget{ID: text("entryId")}
 	}

@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
@@ -17,7 +18,7 @@ func (s *Server) enqueue(ctx context.Context, r request) ([]byte, error) {
 	}
 	q, err := r.queued()
 	if err != nil {
-		return nil, err
+		return nil, onLane(err, lane.Name())
 	}
 	known, err := s.known(ctx, q.EntryID)
 	if err != nil {
@@ -34,6 +35,15 @@ func (s *Server) enqueue(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	return known.receipt(q.EntryID, true), nil
+}
+
+// onLane names the lane in a refusal that was made without knowing it (spec §5.1).
+func onLane(err error, lane string) error {
+	var invalid *engine.InvalidMessage
+	if errors.As(err, &invalid) && invalid.Lane == "" {
+		invalid.Lane = lane
+	}
+	return err
 }
 
 func (r request) queued() (q engine.Queued, err error) {
@@ -126,7 +136,7 @@ func (s *Server) append(ctx context.Context, r request) ([]byte, error) {
 	}
 	content, err := r.content()
 	if err != nil {
-		return nil, err
+		return nil, onLane(err, lane.Name())
 	}
 	known, err := s.known(ctx, id)
 	if err != nil {

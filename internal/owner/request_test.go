@@ -32,7 +32,7 @@ func TestQueuesOfAnIdleLane(t *testing.T) {
 	wantEqual(t, "queue", h.queues(t).NextRun, []string{"look"})
 
 	_, err := c.NextRun(t.Context(), "", engine.Queued{})
-	wantRefusal(t, err, &engine.InvalidMessage{Reason: "there is nothing to send: the message is empty"})
+	wantRefusal(t, err, &engine.InvalidMessage{Lane: "main", Reason: "there is nothing to send: the message is empty"})
 	_, err = c.NextRun(t.Context(), "", engine.Queued{Message: message.Message(`{"role":"robot"}`)})
 	var invalid *engine.InvalidMessage
 	if !errors.As(err, &invalid) {
@@ -81,7 +81,7 @@ func TestPayloadsArriveAsTheyAre(t *testing.T) {
 	})
 	for _, bad := range []store.PendingEntry{{}, {Type: store.TypeMessage}, {Type: store.TypeCustom}, {Type: store.TypeCompaction, Payload: json.RawMessage("{}")}} {
 		_, err := c.Append(t.Context(), "", "", bad)
-		wantRefusal(t, err, &engine.InvalidMessage{Reason: "only a message, or a custom entry with its type, can be appended"})
+		wantRefusal(t, err, &engine.InvalidMessage{Lane: "main", Reason: "only a message, or a custom entry with its type, can be appended"})
 	}
 	at := store.Address{Namespace: "app", Key: "k\x01/\xed\xa0\xbd"}
 	must[any](t)(nil, c.SetValue(t.Context(), at, data))
@@ -218,8 +218,14 @@ func TestValuesOverTheSocket(t *testing.T) {
 	}
 	wantEqual(t, "already", already, []bool{false, true, false, false})
 	wantEqual(t, "list", read(), []string{"1", "1", "1"})
+	wantRefusal(t, c.SetValue(t.Context(), at, json.RawMessage("1")), &store.KindTaken{Address: at, Kind: store.KindList})
+	wantEqual(t, "value beside a list", get(), "")
 	must[any](t)(nil, c.ClearList(t.Context(), at))
 	wantEqual(t, "list", read(), nil)
+	must[any](t)(nil, c.SetValue(t.Context(), at, json.RawMessage("1")))
+	_, err := c.AppendList(t.Context(), at, "", json.RawMessage("2"))
+	wantRefusal(t, err, &store.KindTaken{Address: at, Kind: store.KindValue})
+	wantEqual(t, "list beside a value", read(), nil)
 	for _, reserved := range []string{"pi", "pi.op.state", "drover.x"} {
 		err := c.SetValue(t.Context(), store.Address{Namespace: reserved, Key: "k"}, json.RawMessage("1"))
 		wantRefusal(t, err, &RemoteError{Code: "usage", Message: `the namespace "` + reserved + `" is drover's own`})

@@ -44,7 +44,7 @@ func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 		id: r.OperationID, kind: op.KindRun, configure: r.Configure,
 		check: func(ctx context.Context, q store.Queries, t op.Turn, cfg store.LaneConfiguration) error {
 			if len(prompt)+len(t.LaneState.PendingNextRun) == 0 {
-				return &InvalidMessage{Reason: "there is nothing to send: the prompt is empty"}
+				return &InvalidMessage{Lane: l.name, Reason: "there is nothing to send: the prompt is empty"}
 			}
 			if _, err := l.resolve(cfg); err != nil {
 				return err
@@ -79,7 +79,7 @@ func (l *Lane) accept(ctx context.Context, a acceptance) (Admission, error) {
 	if err := l.h.admission(); err != nil {
 		return Admission{}, err
 	}
-	if err := checkOperationID(a.id); err != nil {
+	if err := l.checkOperationID(a.id); err != nil {
 		return Admission{}, err
 	}
 	if err := l.h.session.Check(ctx); err != nil {
@@ -110,12 +110,12 @@ func (l *Lane) accept(ctx context.Context, a acceptance) (Admission, error) {
 	})
 }
 
-func checkOperationID(id string) error {
+func (l *Lane) checkOperationID(id string) error {
 	if id == "" {
 		return nil
 	}
 	if _, err := store.IDTime(id); err != nil {
-		return &InvalidMessage{Reason: "operation " + err.Error()}
+		return &InvalidMessage{Lane: l.name, Reason: "operation " + err.Error()}
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func checkOperationID(id string) error {
 // state.
 func (l *Lane) normalize(r Request) ([]op.Placed, error) {
 	if at := rawjson.ValidUTF8([]byte(r.Text)); at >= 0 {
-		return nil, &InvalidMessage{Reason: (&message.UTF8Error{Offset: at}).Error()}
+		return nil, &InvalidMessage{Lane: l.name, Reason: (&message.UTF8Error{Offset: at}).Error()}
 	}
 	messages := r.Messages
 	if r.Text != "" || len(r.Images) > 0 {
@@ -133,11 +133,11 @@ func (l *Lane) normalize(r Request) ([]op.Placed, error) {
 	placed := make([]op.Placed, len(messages))
 	for i, m := range messages {
 		if len(m) > store.MaxPayload {
-			return nil, &InvalidMessage{Reason: (&store.TooLarge{Size: int64(len(m))}).Error()}
+			return nil, &InvalidMessage{Lane: l.name, Reason: (&store.TooLarge{Size: int64(len(m))}).Error()}
 		}
 		m, err := message.Normalize(m, l.h.opts.Now())
 		if err != nil {
-			return nil, &InvalidMessage{Reason: err.Error()}
+			return nil, &InvalidMessage{Lane: l.name, Reason: err.Error()}
 		}
 		placed[i] = op.PlaceMessage(l.h.session.IDs().NewID(), m)
 	}

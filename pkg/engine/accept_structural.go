@@ -89,13 +89,13 @@ func (l *Lane) AcceptNavigation(ctx context.Context, r NavigateRequest) (Admissi
 func (l *Lane) navigation(ctx context.Context, q store.Queries, t op.Turn, cfg store.LaneConfiguration, r NavigateRequest) (*op.Prepared, error) {
 	switch {
 	case r.Target == t.Leaf:
-		return nil, &InvalidNavigation{Reason: "the target is the lane's leaf already"}
+		return nil, &InvalidNavigation{Lane: l.name, Reason: "the target is the lane's leaf already"}
 	case r.Target == "" && r.Label != "":
-		return nil, &InvalidNavigation{Reason: "the root cannot be labelled"}
+		return nil, &InvalidNavigation{Lane: l.name, Reason: "the root cannot be labelled"}
 	case r.Target == "" && r.Summarize:
-		return nil, &InvalidNavigation{Reason: "a move to the root cannot be summarized"}
+		return nil, &InvalidNavigation{Lane: l.name, Reason: "a move to the root cannot be summarized"}
 	case t.Leaf == "" && r.Summarize:
-		return nil, &InvalidNavigation{Reason: "there is nothing to summarize before the root"}
+		return nil, &InvalidNavigation{Lane: l.name, Reason: "there is nothing to summarize before the root"}
 	}
 	if r.Target != "" {
 		entries, err := q.Entries(ctx, []string{string(r.Target)})
@@ -136,7 +136,7 @@ func (l *Lane) prepareBranchSummary(ctx context.Context, q store.Queries, leaf, 
 		abandoned++
 	}
 	if abandoned == 0 {
-		return nil, &InvalidNavigation{Reason: "nothing_to_summarize: the target lies ahead of the leaf"}
+		return nil, &InvalidNavigation{Lane: l.name, Reason: "nothing_to_summarize: the target lies ahead of the leaf"}
 	}
 	entries, err := q.ScanBranch(ctx, store.BranchQuery{Start: string(leaf), Limit: abandoned})
 	if err != nil {
@@ -148,7 +148,7 @@ func (l *Lane) prepareBranchSummary(ctx context.Context, q store.Queries, leaf, 
 		return nil, l.trusted(err)
 	}
 	if !ok {
-		return nil, &InvalidNavigation{Reason: "nothing_to_summarize: no message lies between the leaf and the target"}
+		return nil, &InvalidNavigation{Lane: l.name, Reason: "nothing_to_summarize: no message lies between the leaf and the target"}
 	}
 	return l.prepared(p)
 }

@@ -69,7 +69,10 @@ func (e *MissingIdentities) Unwrap() error { return e.Err }
 func (e *MissingIdentities) Tag() string { return "MissingIdentities" }
 
 // InvalidMessage refuses a prompt that cannot be placed (spec §3.6).
-type InvalidMessage struct{ Reason string }
+type InvalidMessage struct {
+	Lane   string // "" before it is known
+	Reason string
+}
 
 func (e *InvalidMessage) Error() string { return "invalid message: " + e.Reason }
 
@@ -134,7 +137,7 @@ func (e *NothingToCompact) Tag() string { return "NothingToCompact" }
 
 // InvalidNavigation refuses a navigation that makes no sense: to the leaf itself,
 // a label on the root, a summary from or to the root, nothing to summarize.
-type InvalidNavigation struct{ Reason string }
+type InvalidNavigation struct{ Lane, Reason string }
 
 func (e *InvalidNavigation) Error() string { return "invalid navigation: " + e.Reason }
 

@@ -42,13 +42,13 @@ func (l *Lane) enqueue(ctx context.Context, queue op.Queue, q Queued) (string, e
 	m := q.Message
 	if m == nil {
 		if q.Text == "" && len(q.Images) == 0 {
-			return "", &InvalidMessage{Reason: "there is nothing to send: the message is empty"}
+			return "", &InvalidMessage{Lane: l.name, Reason: "there is nothing to send: the message is empty"}
 		}
 		m = message.NewUser(q.Text, q.Images, l.h.opts.Now())
 	}
 	m, err := message.Normalize(m, l.h.opts.Now())
 	if err != nil {
-		return "", &InvalidMessage{Reason: err.Error()}
+		return "", &InvalidMessage{Lane: l.name, Reason: err.Error()}
 	}
 	id := q.EntryID
 	if id == "" {
@@ -201,18 +201,18 @@ func (l *Lane) checkContent(content store.PendingEntry) (store.PendingEntry, err
 	if content.Type == store.TypeMessage {
 		m, err := message.Normalize(message.Message(content.Payload), l.h.opts.Now())
 		if err != nil {
-			return content, &InvalidMessage{Reason: err.Error()}
+			return content, &InvalidMessage{Lane: l.name, Reason: err.Error()}
 		}
 		content.Payload = []byte(m)
 		return content, nil
 	}
 	if content.CustomType == "" {
-		return content, &InvalidMessage{Reason: "a custom entry needs a type"}
+		return content, &InvalidMessage{Lane: l.name, Reason: "a custom entry needs a type"}
 	}
 	if content.Payload != nil {
 		compact, err := rawjson.Compact(nil, content.Payload)
 		if err != nil {
-			return content, &InvalidMessage{Reason: "data is no JSON: " + err.Error()}
+			return content, &InvalidMessage{Lane: l.name, Reason: "data is no JSON: " + err.Error()}
 		}
 		content.Payload = compact
 	}

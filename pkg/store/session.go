@@ -130,6 +130,9 @@ func (s *Session) commit(tx Tx) (CommitResult, error) {
 			if err := s.Fault(); err != nil {
 				return err
 			}
+			if err := checkKinds(context.Background(), s.backend, tx); err != nil {
+				return err
+			}
 			res, err = s.backend.Commit(context.Background(), tx)
 			var invalid *InvalidWrite
 			if err == nil || errors.As(err, &invalid) || errors.Is(err, ErrClosed) {
