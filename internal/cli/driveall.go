@@ -149,7 +149,7 @@ func (o *driveOptions) pollDue(ctx context.Context, e *engaged, lane *engine.Lan
 	if !o.pollDeferred {
 		return false, nil
 	}
-	x, err := engine.Explain(ctx, e.Session(), lane.Name())
+	x, err := engine.Explain(ctx, e.Session(), lane.Name(), o.now())
 	if err != nil {
 		return false, err
 	}

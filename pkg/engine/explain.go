@@ -23,16 +23,16 @@ type ExplainWait struct {
 }
 
 // Explain reads a lane and says what a drive would do next and which effects it
-// would repeat. A lane without an open operation is *NothingToResume.
-func Explain(ctx context.Context, q store.Queries, lane string) (Explanation, error) {
-	t, err := loadTurn(ctx, q, lane, 0)
+// would repeat, at the time now, Unix ms. A lane without an open operation is *NothingToResume.
+func Explain(ctx context.Context, q store.Queries, lane string, now int64) (Explanation, error) {
+	t, err := loadTurn(ctx, q, lane, now)
 	if err != nil {
 		return Explanation{}, err
 	}
 	if t.State == nil {
 		return Explanation{}, &NothingToResume{Lane: lane}
 	}
-	e := Explanation{Lane: lane, OperationID: t.Operation.OperationID, Point: op.PointOf(t.State), Next: op.Explain(t.State)}
+	e := Explanation{Lane: lane, OperationID: t.Operation.OperationID, Point: op.PointOf(t.State), Next: op.Explain(t.State, now)}
 	e.WaitingFor, err = waitOf(ctx, q, t)
 	return e, err
 }

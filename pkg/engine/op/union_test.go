@@ -206,7 +206,7 @@ func TestEveryStateHasAStep(t *testing.T) {
 		if !known[op.PointOf(s)] {
 			t.Errorf("%s: stands at %s, which the catalogue does not have", name, op.PointOf(s))
 		}
-		if len(op.Explain(s)) == 0 {
+		if len(op.Explain(s, now)) == 0 {
 			t.Errorf("%s: a drive would do nothing", name)
 		}
 	}
