@@ -67,6 +67,7 @@ type accepter func(context.Context, *engine.Harness, *engine.Lane) (engine.Admis
 type accepted struct {
 	ref       store.Ref
 	admission engine.Admission
+	again     bool // it stood already: this command is a repeat
 	text      bool // the answer has a text
 }
 
@@ -80,7 +81,7 @@ func (o *operation) carry(ctx context.Context, e *engaged, a accepted, accept ac
 	follow := newFollower(o.out, o.lane)
 	defer follow.watch(e.Harness)()
 	defer e.server.Driving(o.lane)()
-	if a.admission, err = o.admit(ctx, e.Harness, lane, accept); err != nil {
+	if a.admission, a.again, err = o.admit(ctx, e.Harness, lane, accept); err != nil {
 		return busyHint(err, a.ref.ID, o.lane)
 	}
 	onPlaced()
@@ -91,27 +92,38 @@ func (o *operation) carry(ctx context.Context, e *engaged, a accepted, accept ac
 	d, err := lane.Drive(ctx, engine.DriveOptions{OperationID: id, Deadline: o.deadline, WaitForRetry: !o.noWait})
 	d, err = ended(ctx, a.ref.ID, o.lane, id, d, err)
 	follow.endLine()
+	if a.again {
+		// Others may have driven it: what they used was not seen here. A session that
+		// the deadline has closed tells nothing any more.
+		used, unread := operationUsage(ctx, e.Session(), o.lane, d, id)
+		if unread == nil {
+			follow.usage = used
+		}
+		err = firstOf(err, unread)
+	}
 	return o.answer(err, lane, a, d, follow)
 }
 
 // admit makes the operation durable. An operation id that the lane knows is not
 // accepted again: the command may be repeated until it has its answer.
-func (o *operation) admit(ctx context.Context, h *engine.Harness, lane *engine.Lane, accept accepter) (engine.Admission, error) {
+func (o *operation) admit(ctx context.Context, h *engine.Harness, lane *engine.Lane, accept accepter) (a engine.Admission, again bool, err error) {
 	if o.operationID == "" {
-		return accept(ctx, h, lane)
+		a, err = accept(ctx, h, lane)
+		return a, false, err
 	}
 	info, err := lane.InspectExecution(ctx)
 	if err != nil {
-		return engine.Admission{}, err
+		return a, false, err
 	}
 	if c := info.Current; c != nil && c.ID == o.operationID {
-		return engine.Admission{OperationID: c.ID, Kind: c.Kind, StartedAt: c.StartedAt}, nil
+		return engine.Admission{OperationID: c.ID, Kind: c.Kind, StartedAt: c.StartedAt}, true, nil
 	}
 	if last := info.LastResult; last != nil && last.OperationID == o.operationID {
 		minted, err := store.IDTime(last.OperationID)
-		return engine.Admission{OperationID: last.OperationID, Kind: last.Kind, StartedAt: minted}, err
+		return engine.Admission{OperationID: last.OperationID, Kind: last.Kind, StartedAt: minted}, true, err
 	}
-	return accept(ctx, h, lane)
+	a, err = accept(ctx, h, lane)
+	return a, false, err
 }
 
 func (o *operation) admitted(a accepted) error {

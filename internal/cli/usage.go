@@ -118,7 +118,7 @@ func runUsage(ctx context.Context, o *usageOptions) error {
 func (o *usageOptions) spending(ctx context.Context, ref store.Ref) (s spending, err error) {
 	s.session = ref.ID
 	err = o.view(ctx, ref, func(r store.Reader) error {
-		if !o.rows && o.by == "" && o.since == 0 {
+		if !o.withRows() && o.by == "" && o.since == 0 {
 			stats, err := r.Stats(ctx)
 			s.totals = stats.Usage
 			return err
@@ -134,10 +134,16 @@ func (o *usageOptions) spending(ctx context.Context, ref store.Ref) (s spending,
 	return s, err
 }
 
+// withRows reports whether the answer holds the ledger: the document of one
+// session always does, whatever people asked to be shown.
+func (o *usageOptions) withRows() bool {
+	return o.rows || !o.all && o.by == "" && o.out.format != formatText
+}
+
 func (o *usageOptions) write(d *object, s spending) {
 	d.str("session", s.session)
 	d.value("totals", s.totals)
-	if o.rows {
+	if o.withRows() {
 		d.values("rows", len(s.rows), func(i int) store.Appender { return s.rows[i].row })
 	}
 }
