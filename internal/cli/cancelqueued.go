@@ -63,6 +63,13 @@ func runCancelQueued(ctx context.Context, o *cancelOptions) error {
 	if err != nil {
 		return err
 	}
+	err = o.view(ctx, ref, func(r store.Reader) error {
+		o.entry, err = o.queuedID(ctx, r, o.entry)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	kind := engine.ItemNotFound
 	err = o.reach(ctx, ref, func(c *owner.Client) error {
 		lanes, err := c.Inspect(ctx, o.lane, false)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/pkg/store"
@@ -16,16 +17,49 @@ func (b *base) entryID(ctx context.Context, q store.Queries, arg string) (string
 	if err != nil || len(found) > 0 || len(arg) < store.MinShortID {
 		return arg, err
 	}
-	entries, err := q.ScanEntries(ctx, store.EntryQuery{})
+	ids, err := placedIDs(ctx, q)
 	if err != nil {
 		return arg, err
 	}
-	var matches []string
-	for _, e := range entries {
-		if strings.HasSuffix(e.ID, arg) {
-			matches = append(matches, e.ID)
-		}
+	return byEnding(arg, ids)
+}
+
+// queuedID is entryID for an entry that may still wait for its place.
+func (b *base) queuedID(ctx context.Context, q store.Queries, arg string) (string, error) {
+	found, err := q.Entries(ctx, []string{arg})
+	if err != nil || len(found) > 0 || len(arg) < store.MinShortID {
+		return arg, err
 	}
+	if _, ok, err := store.Get(ctx, q, store.Pending(arg)); err != nil || ok {
+		return arg, err
+	}
+	pending, err := q.ScanValues(ctx, store.PendingEntries().Address())
+	if err != nil {
+		return arg, err
+	}
+	ids, err := placedIDs(ctx, q)
+	if err != nil {
+		return arg, err
+	}
+	for _, p := range pending {
+		ids = append(ids, p.Key)
+	}
+	return byEnding(arg, ids)
+}
+
+func placedIDs(ctx context.Context, q store.Queries) ([]string, error) {
+	entries, err := q.ScanEntries(ctx, store.EntryQuery{})
+	ids := make([]string, len(entries))
+	for i, e := range entries {
+		ids[i] = e.ID
+	}
+	return ids, err
+}
+
+// byEnding is the one id that ends like the argument; none leaves the argument as
+// it is.
+func byEnding(arg string, ids []string) (string, error) {
+	matches := slices.DeleteFunc(ids, func(id string) bool { return !strings.HasSuffix(id, arg) })
 	switch len(matches) {
 	case 0:
 		return arg, nil

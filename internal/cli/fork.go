@@ -87,6 +87,15 @@ func runFork(ctx context.Context, o *forkOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.fork.EntryID != "" {
+		err := o.view(ctx, src, func(r store.Reader) (err error) {
+			o.fork.EntryID, err = o.entryID(ctx, r, o.fork.EntryID)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	fork, err := o.repo.Fork(ctx, src, nil, o.fork)
 	if err != nil {
 		return err

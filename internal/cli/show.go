@@ -135,14 +135,18 @@ func (o *showOptions) leaf(ctx context.Context, r store.Reader) (store.LeafID, e
 	if o.entry == "" {
 		return lane.Value, nil
 	}
-	found, err := r.Entries(ctx, []string{o.entry})
+	id, err := o.entryID(ctx, r, o.entry)
 	if err != nil {
 		return "", err
 	}
-	if _, ok := found[o.entry]; !ok {
+	found, err := r.Entries(ctx, []string{id})
+	if err != nil {
+		return "", err
+	}
+	if _, ok := found[id]; !ok {
 		return "", notFoundf("entry_not_found", "the session has no entry %q", escapeLine(o.entry))
 	}
-	return store.LeafID(o.entry), nil
+	return store.LeafID(id), nil
 }
 
 func (o *showOptions) showContext(ctx context.Context, ref store.Ref, r store.Reader, leaf store.LeafID) error {

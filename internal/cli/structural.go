@@ -107,6 +107,9 @@ model summarizes it for the new place.` +
 			if err := o.check(); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("label") && o.label == "" {
+				return usagef("--label: the label is empty")
+			}
 			if err := checkOneLine("--label", o.label); err != nil {
 				return err
 			}

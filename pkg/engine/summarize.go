@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -151,12 +152,19 @@ func (a *attempt) run(ctx context.Context, prompts []summaryPrompt) (texts []str
 		if err != nil {
 			return nil, nil, err
 		}
-		if answer.StopReason() != message.StopStop && answer.StopReason() != message.StopLength {
+		if !summarizes(answer) {
 			return nil, answer, nil
 		}
 		texts = append(texts, answer.Text())
 	}
 	return texts, nil, nil
+}
+
+// summarizes reports an answer that can stand for what it sums up. One without
+// any text can not: older messages would be replaced by nothing.
+func summarizes(answer message.Message) bool {
+	reason := answer.StopReason()
+	return (reason == message.StopStop || reason == message.StopLength) && strings.TrimSpace(answer.Text()) != ""
 }
 
 func (a *attempt) ask(ctx context.Context, index int, prompt summaryPrompt) (message.Message, error) {
@@ -231,7 +239,11 @@ func (a *attempt) book(ctx context.Context, answer message.Message) error {
 func (p *pass) failSummary(ctx context.Context, answer message.Message) error {
 	info := message.ProviderError(answer)
 	e := op.Error{Code: "provider_error", Message: answer.ErrorMessage()}
-	if e.Message == "" {
+	switch reason := answer.StopReason(); {
+	case e.Message != "":
+	case reason == message.StopStop || reason == message.StopLength:
+		e.Message = "the summary is empty"
+	default:
 		e.Message = fmt.Sprintf("the summary ended with %s", answer.StopReason())
 	}
 	retryable := answer.StopReason() == message.StopError && message.IsRetryable(answer) && info.RetryAfterMs <= p.lane.h.opts.Retry.MaxDelayMs

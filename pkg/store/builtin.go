@@ -239,6 +239,9 @@ func EntryLabel(entryID string) Value[string] { return NewValue[string]("pi.entr
 // EntryLabels scans all labels.
 func EntryLabels() Prefix[string] { return NewPrefix[string]("pi.entry.label", "") }
 
+// PendingEntries scans all content that waits for its placement.
+func PendingEntries() Prefix[PendingEntry] { return NewPrefix[PendingEntry]("pi.pending.entry", "") }
+
 // Pending is content that waits under its reserved entry id (spec §2.2).
 func Pending(entryID string) Value[PendingEntry] {
 	return NewValue[PendingEntry]("pi.pending.entry", entryID).DecodedBy(decodePending)
