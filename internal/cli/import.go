@@ -87,6 +87,7 @@ func runImport(ctx context.Context, o *importOptions) error {
 	}
 	defer remove()
 	found := v3import.Collect(paths, o.recursive)
+	stdin.mark(found.Sources)
 	for _, note := range found.Notes {
 		o.out.note("note: %s", escapeLine(note))
 	}

@@ -41,6 +41,15 @@ func spoolStdin(paths []string, stdin io.Reader) (s spool, replaced []string, re
 	return s, replaced, remove, nil
 }
 
+// mark says of the file that it goes away again.
+func (s spool) mark(sources []v3import.Source) {
+	for i := range sources {
+		if s.path != "" && sources[i].Path == s.path {
+			sources[i].Passing = true
+		}
+	}
+}
+
 // named gives an item of the file back the name that it was typed with.
 func (s spool) named(item v3import.Item) v3import.Item {
 	if s.path == "" || item.Source != s.path {

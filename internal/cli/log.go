@@ -79,11 +79,20 @@ func readTree(ctx context.Context, r store.Reader) (*tree, error) {
 	for _, l := range labels {
 		t.labels[l.Address.Key] = l.Value
 	}
+	known := make(map[string]bool, len(t.entries))
+	for _, e := range t.entries {
+		if known[e.ID] = true; e.ParentID != "" && !known[e.ParentID] {
+			return nil, store.MissingEntry(e.ParentID, "entry "+e.ID)
+		}
+	}
 	leaves, err := store.Scan(ctx, r, store.LaneLeaves())
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range leaves {
+		if l.Value != "" && !known[string(l.Value)] {
+			return nil, store.MissingEntry(string(l.Value), "lane "+l.Address.Key)
+		}
 		t.lanes[string(l.Value)] = append(t.lanes[string(l.Value)], l.Address.Key)
 		if l.Address.Key == store.MainLane {
 			t.main = string(l.Value)

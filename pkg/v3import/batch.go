@@ -212,7 +212,7 @@ func (b *batch) decide(c *candidate, rel relation, o origin) (item Item, replace
 // take reads a file and imports it, as a new session or in the place of one.
 func (b *batch) take(ctx context.Context, c *candidate, replace string, tick func(int64)) (Item, error) {
 	o := b.o.Options
-	o.Path, o.tick, o.id = c.Path, tick, replace
+	o.Path, o.passing, o.tick, o.id = c.Path, c.Passing, tick, replace
 	if replace == "" {
 		switch planned := b.planned(c); {
 		case b.known.taken(planned) && planned == c.id:

@@ -61,6 +61,9 @@ func (c *catalog) load(ctx context.Context, t Target) error {
 		if o, ok := originOf(l.Header); ok {
 			o.session, o.ours = l.Ref.ID, ours[l.Ref.ID]
 			c.origins[o.id] = append(c.origins[o.id], o)
+			if o.path == "" {
+				continue // it came in a pipe
+			}
 			c.paths[o.path] = o
 			c.names[baseName(o.path)] = append(c.names[baseName(o.path)], o)
 		}

@@ -15,6 +15,9 @@ import (
 type Source struct {
 	Path string
 	Err  error
+	// Passing is a copy that goes away again, as of what came in a pipe: its path
+	// means nothing and is not kept.
+	Passing bool
 }
 
 // Found is what Collect found.

@@ -29,6 +29,8 @@ type Options struct {
 	// means the path that was read.
 	Path string
 
+	passing bool // the file goes away again: its path is not kept
+
 	id   string      // what a batch calls the session, "" for its own choice
 	why  string      // why a batch did not keep the header's id
 	tick func(int64) // told of bytes read; each byte is read twice
