@@ -57,7 +57,10 @@ func explainRefusal(err error) *failure {
 		}}
 	}
 	if e, ok := errors.AsType[*store.TooLarge](err); ok {
-		return &failure{code: exitRefused, tag: "invalid_message", details: func(o *object) { o.int("size", e.Size) }}
+		return &failure{code: exitRefused, tag: "invalid_message", details: func(o *object) {
+			o.str("reason", e.Error())
+			o.int("size", e.Size)
+		}}
 	}
 	return nil
 }

@@ -132,16 +132,25 @@ func (l *Lane) normalize(r Request) ([]op.Placed, error) {
 	}
 	placed := make([]op.Placed, len(messages))
 	for i, m := range messages {
-		if len(m) > store.MaxPayload {
-			return nil, &InvalidMessage{Lane: l.name, Reason: (&store.TooLarge{Size: int64(len(m))}).Error()}
-		}
-		m, err := message.Normalize(m, l.h.opts.Now())
+		m, err := l.checkMessage(m)
 		if err != nil {
-			return nil, &InvalidMessage{Lane: l.name, Reason: err.Error()}
+			return nil, err
 		}
 		placed[i] = op.PlaceMessage(l.h.session.IDs().NewID(), m)
 	}
 	return placed, nil
+}
+
+// checkMessage normalizes a message that shall be placed on the lane, or refuses it.
+func (l *Lane) checkMessage(m message.Message) (message.Message, error) {
+	if len(m) > store.MaxPayload {
+		return nil, &InvalidMessage{Lane: l.name, Reason: (&store.TooLarge{Size: int64(len(m))}).Error()}
+	}
+	m, err := message.Normalize(m, l.h.opts.Now())
+	if err != nil {
+		return nil, &InvalidMessage{Lane: l.name, Reason: err.Error()}
+	}
+	return m, nil
 }
 
 // preflight checks on the lane line all that can refuse the request, before the

@@ -46,9 +46,9 @@ func (l *Lane) enqueue(ctx context.Context, queue op.Queue, q Queued) (string, e
 		}
 		m = message.NewUser(q.Text, q.Images, l.h.opts.Now())
 	}
-	m, err := message.Normalize(m, l.h.opts.Now())
+	m, err := l.checkMessage(m)
 	if err != nil {
-		return "", &InvalidMessage{Lane: l.name, Reason: err.Error()}
+		return "", err
 	}
 	id := q.EntryID
 	if id == "" {
@@ -199,9 +199,9 @@ func (l *Lane) appendPlan(ctx context.Context, r store.Queries, t op.Turn, item 
 
 func (l *Lane) checkContent(content store.PendingEntry) (store.PendingEntry, error) {
 	if content.Type == store.TypeMessage {
-		m, err := message.Normalize(message.Message(content.Payload), l.h.opts.Now())
+		m, err := l.checkMessage(message.Message(content.Payload))
 		if err != nil {
-			return content, &InvalidMessage{Lane: l.name, Reason: err.Error()}
+			return content, err
 		}
 		content.Payload = []byte(m)
 		return content, nil

@@ -29,11 +29,14 @@ type cell struct {
 // kinds. Built-in addresses have theirs by construction, so that the engine's own
 // commits look nothing up.
 func checkKinds(ctx context.Context, q Queries, tx Tx) error {
-	changed := make(map[cell]bool) // what earlier writes of the transaction leave
+	var changed map[cell]bool // what earlier writes of the transaction leave
 	for i := range tx {
 		w := &tx[i]
 		if w.Kind != KindValue && w.Kind != KindList || w.Address.Reserved() || w.Address.Check() != nil {
 			continue
+		}
+		if changed == nil {
+			changed = make(map[cell]bool)
 		}
 		changed[cell{w.Address, w.Kind}] = w.Op != OpDelete
 		if w.Op == OpDelete {

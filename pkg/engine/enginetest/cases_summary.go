@@ -65,6 +65,7 @@ func autoCompactionCases() []Case {
 		{Name: "a threshold with a supplied summary", Setup: supplies},
 		{Name: "a threshold whose first summary fails", Summary: first(Fail("overloaded"), say("what was said"))},
 		{Name: "a threshold whose summary cannot be made", Summary: answer(Refuse("no", 400, 0))},
+		{Name: "a threshold whose summary is empty", Summary: answer(Reply{Chunks: []string{" "}})},
 		{Name: "a threshold whose summaries run out", Summary: answer(Fail("500")), Setup: neverMind, Differs: Differs{Codes: []string{"interrupted"}}},
 		{
 			Name: "a threshold in the midst of tools", Tools: []*Tool{safe()},
