@@ -27,6 +27,7 @@ func loadTurn(ctx context.Context, q store.Queries, lane string, now int64) (op.
 type recall struct {
 	mu        sync.Mutex
 	lane      decoded[store.LaneState]
+	leaf      decoded[store.LeafID]
 	operation decoded[op.Operation]
 	state     decoded[op.State]
 }
@@ -39,7 +40,7 @@ func (r *recall) load(ctx context.Context, q store.Queries, lane string, now int
 	if err != nil {
 		return t, err
 	}
-	leaf, err := required(ctx, q, lane, store.LaneLeaf(lane))
+	leaf, err := r.leaf.required(ctx, q, lane, store.LaneLeaf(lane))
 	if err != nil {
 		return t, err
 	}
