@@ -69,8 +69,8 @@ func (f *factory) finish(ctx context.Context, args []string, err error) exitCode
 // has its own reason: the first is the signal's doing.
 func bySignal(ctx context.Context, err error) error {
 	caught, ok := errors.AsType[*interrupted](context.Cause(ctx))
-	if !ok || err == nil {
-		return err
+	if !ok || err == nil || cutShort(err) {
+		return err // what was told to be cut short already knows more, such as a hint
 	}
 	cut := errors.Is(err, context.Canceled) || errors.Is(err, store.ErrClosed)
 	if _, direct := errors.AsType[*interrupted](err); !cut && !direct {

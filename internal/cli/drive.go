@@ -57,7 +57,12 @@ step, run, abort or quit. With --stop-before the drive ends, as if it had been
 killed, before the named step; "drover help breakpoints" lists them.
 
 With --all drive every lane of the repository that has an open operation and
-whose session nobody owns.` +
+whose session nobody owns; what is owned is skipped and counted. It ends with the
+code that all lanes share, 0 when all completed and 75 when all have to wait, and
+with 3 when they ended differently, also when some only wait. .totals.nextWake of
+the JSON is when the next wait is over, in Unix milliseconds, or null. There
+"settled" counts what came to its end, also by failing, and "failed" what could
+not be driven.` +
 			exitHelp(exitOK, exitFailed, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused,
 				exitAborted, exitLocked, exitLater, exitInt, exitTerm),
 		Args:              maxArgs(1),

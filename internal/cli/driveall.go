@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -235,7 +237,7 @@ func (s *sweep) report(ctx context.Context) error {
 				p.line("%s  %s  %s", escapeLine(d.session), escapeLine(d.lane), describeDriven(d))
 			}
 		}
-		p.line("%d driven: %d settled, %d waiting, %d yielded; %d skipped, %d failed", t.driven, t.settled, t.waiting, t.yielded, t.skipped, t.failed)
+		p.line("%d driven: %d settled, %d waiting, %d yielded; %d skipped, %d not driven", t.driven, t.settled, t.waiting, t.yielded, t.skipped, t.failed)
 		if t.nextWake != nil {
 			p.line("next wake: %s", instant(*t.nextWake))
 		}
@@ -262,5 +264,38 @@ func (s *sweep) failure(ctx context.Context) error {
 			errs = append(errs, d.err)
 		}
 	}
-	return itemsFailure("lanes", errs)
+	err := itemsFailure("lanes", errs)
+	if f := explain(err); f != nil && len(errs) > 1 {
+		f.message = describeEnds(errs)
+	}
+	return err
+}
+
+// describeEnds counts how lanes ended, by kinds: one that waits is no failure.
+func describeEnds(errs []error) string {
+	counts := make(map[string]int)
+	for _, err := range errs {
+		counts[describeEnd(explain(err))]++
+	}
+	var said []string
+	for _, kind := range []string{"completed", "wait", "failed", "were aborted", "could not be driven"} {
+		if n := counts[kind]; n > 0 {
+			said = append(said, fmt.Sprintf("%d %s", n, kind))
+		}
+	}
+	return fmt.Sprintf("of %d lanes %s", len(errs), strings.Join(said, ", "))
+}
+
+func describeEnd(f *failure) string {
+	switch {
+	case f == nil:
+		return "completed"
+	case f.code == exitLater:
+		return "wait"
+	case f.code == exitFailed:
+		return "failed"
+	case f.code == exitAborted:
+		return "were aborted"
+	}
+	return "could not be driven"
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -132,18 +133,35 @@ func (f *follower) explain(e engine.Event) {
 		f.endLine()
 		f.out.note("→ %s %s", escapeLine(e.Tool.Name), shorten(escapeLine(string(e.Tool.Args[:min(len(e.Tool.Args), 4*foldWidth)])), foldWidth))
 	case op.EventToolEnd:
-		f.out.note("%s %s", toolMark(e.Tool.IsError), escapeLine(e.Tool.Name))
+		f.out.note("%s", toolEnd(e.Tool))
 	case op.EventMessageUpdate, op.EventToolUpdate:
 	default:
 		f.out.debug("%s", describeEvent(e))
 	}
 }
 
-func toolMark(failed bool) string {
-	if failed {
-		return "✗"
+// toolEnd is a call that ended: its tool, and of a failed one how its result
+// begins.
+func toolEnd(t *op.ToolEvent) string {
+	name := escapeLine(t.Name)
+	if !t.IsError {
+		return "← " + name
 	}
-	return "←"
+	reason := firstLine(message.Message(t.Result).Text())
+	if reason == "" {
+		return "✗ " + name
+	}
+	return "✗ " + name + ": " + shorten(escapeLine(reason), foldWidth)
+}
+
+// firstLine is the first line that says something.
+func firstLine(text string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 func describeEvent(e engine.Event) string {

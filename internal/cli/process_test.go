@@ -106,6 +106,7 @@ func TestB24Signals(t *testing.T) {
 				assertField(t, p.stdout.String(), "exit.code", fmt.Sprint(want))
 				assertField(t, p.stdout.String(), "outcome", "null")
 				assertField(t, p.stderr.String(), "code", "interrupted")
+				assertField(t, p.stderr.String(), "hint", "go on with `drover drive "+session+"`")
 
 				state := output(t, repo, "inspect", session, "--json")
 				assertField(t, state, "lanes.0.current.status", "suspended")
