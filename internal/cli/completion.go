@@ -24,7 +24,7 @@ func newCompletionCmd(f *factory, runF func(context.Context, *completionOptions)
 		Short: "Print a shell completion script",
 		Long: `Print the script that completes drover's commands, flags and sessions in a shell.
 
-  bash        source <(drover completion bash)
+  bash        source <(drover completion bash)    (needs the package bash-completion)
   zsh         drover completion zsh > "${fpath[1]}/_drover"
   fish        drover completion fish | source
   powershell  drover completion powershell | Out-String | Invoke-Expression` + exitHelp(exitOK, exitUsage),

@@ -94,6 +94,14 @@ func (l *laneFlags) bind(cmd *cobra.Command) {
 	l.changed = flags.Changed
 }
 
+// bindLasting is for a command that does something else, too.
+func (l *laneFlags) bindLasting(cmd *cobra.Command) {
+	l.bind(cmd)
+	for _, name := range []string{"model", "thinking", "tools"} {
+		cmd.Flag(name).Usage += ", from now on: the lane keeps it"
+	}
+}
+
 // configure turns the given flags into setters.
 func (l *laneFlags) configure() (engine.Configure, error) {
 	var c engine.Configure

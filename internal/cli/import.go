@@ -32,7 +32,12 @@ func newImportCmd(f *factory, runF func(context.Context, *importOptions) error) 
 		Long: `Import session files of the legacy coding-agent formats, versions 1 to 3, into the
 repository. In a folder every *.jsonl file counts; - is stdin. The source is never
 touched, a file that was imported before is skipped, and a broken one is named by
-line and byte offset and stops no other.` +
+line and byte offset and stops no other; with --salvage what is readable of it is
+kept.
+
+"discarded" counts the records that become no entry of the tree: changes of model
+and settings, labels, names and the like. Labels, names and costs are kept beside
+the tree.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 {
@@ -110,7 +115,7 @@ func runImport(ctx context.Context, o *importOptions) error {
 		for i, item := range result.Items {
 			result.Items[i] = stdin.named(item)
 		}
-		err = importFailure(result.Items)
+		err = importFailure(result.Items, batch.Salvage)
 	}
 	return o.out.result(err, func(d *object) {
 		d.values("items", len(result.Items), func(i int) store.Appender { return result.Items[i] })
@@ -136,14 +141,20 @@ func writeTotals(d *object, t v3import.Totals) {
 }
 
 // importFailure is what the batch ends with.
-func importFailure(items []v3import.Item) error {
+func importFailure(items []v3import.Item, salvaging bool) error {
 	errs := make([]error, len(items))
+	damaged := false
 	for i, item := range items {
 		if item.Failure != nil {
 			errs[i] = item.Failure
+			damaged = damaged || item.Failure.Code == v3import.CodeCorrupt
 		}
 	}
-	return itemsFailure("files", errs)
+	err := itemsFailure("files", errs)
+	if !damaged || salvaging {
+		return err
+	}
+	return explain(err).withHint("--salvage reads on past damage and keeps what is readable")
 }
 
 // explainImport is a refused file as the outside sees it.

@@ -57,7 +57,7 @@ folders hold. With --deferred the provider may answer later: the command ends wi
 	flags.BoolVar(&o.fresh, "new", false, "make a new session for the message")
 	o.new.bind(cmd)
 	o.bind(cmd)
-	o.laneFlags.bind(cmd)
+	o.laneFlags.bindLasting(cmd)
 	o.input.bind(cmd)
 	o.resource.bind(cmd)
 	flags.StringVar(&o.deferred, "deferred", "", "let the provider answer within a `WINDOW`: 15m, 1h or 24h")

@@ -45,7 +45,7 @@ the summary and the newest messages only. Nothing is removed from the session.` 
 		},
 	}
 	o.bind(cmd)
-	o.laneFlags.bind(cmd)
+	o.laneFlags.bindLasting(cmd)
 	cmd.Flags().StringVar(&o.instructions, "instructions", "", "what the summary should look at, as `TEXT`")
 	return cmd
 }
@@ -123,7 +123,7 @@ model summarizes it for the new place.` +
 		},
 	}
 	o.bind(cmd)
-	o.laneFlags.bind(cmd)
+	o.laneFlags.bindLasting(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.summarize, "summarize", false, "summarize what the lane leaves behind")
 	flags.StringVar(&o.label, "label", "", "label the target with this `TEXT`")
