@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
@@ -20,6 +21,7 @@ type base struct {
 	tools  func(cwd string) (*tool.Registry, error)
 	// inPlace allows a legacy file to be converted where it lies (D58).
 	inPlace bool
+	standIn string // DROVER_SESSION
 
 	command string // what this process is doing, of a command that drives
 	sockets string // the folder of owner sockets, of a command that drives
@@ -29,13 +31,27 @@ type base struct {
 func (b *base) resolve(ctx context.Context, arg string) (store.Ref, error) {
 	ref, err := b.repo.Resolve(ctx, arg)
 	if errors.Is(err, store.ErrNotFound) {
-		f := notFoundf("session_not_found", "no session matches %q", escapeLine(arg))
-		f.cause = err
-		f.details = func(o *object) { o.str("session", arg) }
-		return ref, f.withHint("`drover list` shows the sessions")
+		return ref, b.noSession(arg, err)
 	}
 	return ref, err
 }
+
+// noSession says why an argument may have found nothing.
+func (b *base) noSession(arg string, err error) *failure {
+	f := notFoundf("session_not_found", "no session matches %q", escapeLine(arg))
+	f.cause = err
+	f.details = func(o *object) { o.str("session", arg) }
+	if store.TooShort(arg) {
+		f.message += fmt.Sprintf(": a beginning or ending of an id has %d characters at least", store.MinShortID)
+	}
+	if b.standIn != "" && b.standIn != arg {
+		return f.withHint("%s", nameItToo)
+	}
+	return f.withHint("`drover list` shows the sessions; `drover help sessions` says how one is named")
+}
+
+// nameItToo is for who relies on DROVER_SESSION where it does not stand in.
+const nameItToo = "name the session, too: DROVER_SESSION stands in only where no argument is given"
 
 // base resolves the dependencies of a command that works on sessions.
 func (f *factory) base(command string) (base, error) {
@@ -51,5 +67,5 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools, inPlace: f.flags.inPlace}, nil
+	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools, inPlace: f.flags.inPlace, standIn: f.env("DROVER_SESSION")}, nil
 }

@@ -53,7 +53,11 @@ func sessionAndOne(f *factory, args []string, missing string) (session, other st
 		return "", "", err
 	}
 	if len(rest) == 0 || rest[0] == "" {
-		return "", "", usagef("%s", missing)
+		refusal := usagef("%s", missing)
+		if len(args) > 0 && f.env("DROVER_SESSION") != "" {
+			refusal.hint = nameItToo
+		}
+		return "", "", refusal
 	}
 	return session, rest[0], nil
 }

@@ -41,36 +41,38 @@ type config struct {
 // environment variable is DROVER_ and the key in upper case, dots as _.
 type setting struct {
 	key      string
+	what     string // for people
 	fallback string
 	flag     string // the global flag that sets it, "" for none
 	list     bool   // the file may give a sequence
+	folder   bool   // ~ is the home; relative to the file in the file
 	set      func(c *config, s string) error
 }
 
 func settings() []setting {
 	return []setting{
-		{key: "repo", flag: "repo", set: func(c *config, s string) error { c.repo = s; return nil }},
-		{key: "backend", fallback: "sqlite", set: oneOf(func(c *config, s string) { c.backend = s }, "sqlite", "jsonl")},
-		{key: "durability", fallback: "process", set: oneOf(func(c *config, s string) { c.powerSafe = s == "power" }, "process", "power")},
-		{key: "model", fallback: "scripted/echo", set: func(c *config, s string) (err error) { c.model, err = message.ParseModelRef(s); return err }},
-		{key: "thinking", fallback: "off", set: func(c *config, s string) (err error) {
+		{key: "repo", what: "the folder of the sessions", flag: "repo", folder: true, set: func(c *config, s string) error { c.repo = s; return nil }},
+		{key: "backend", what: "how new sessions are stored: sqlite or jsonl", fallback: "sqlite", set: oneOf(func(c *config, s string) { c.backend = s }, "sqlite", "jsonl")},
+		{key: "durability", what: "what a commit survives: the death of the process, or of the power", fallback: "process", set: oneOf(func(c *config, s string) { c.powerSafe = s == "power" }, "process", "power")},
+		{key: "model", what: "what a session starts with, PROVIDER/ID: scripted/echo or scripted/FILE", fallback: "scripted/echo", set: func(c *config, s string) (err error) { c.model, err = message.ParseModelRef(s); return err }},
+		{key: "thinking", what: "what a session starts with: off, minimal, low, medium, high, xhigh or max", fallback: "off", set: func(c *config, s string) (err error) {
 			c.thinking, err = message.ParseThinkingLevel(s)
 			return err
 		}},
-		{key: "tools", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
-		{key: "system_prompt", set: func(c *config, s string) error { c.systemPrompt = s; return nil }},
-		{key: "retry.max_retries", fallback: "3", set: count(func(c *config, n int64) { c.maxRetries = n })},
-		{key: "retry.base_delay", fallback: "2s", set: duration(func(c *config, d time.Duration) { c.baseDelay = d })},
-		{key: "retry.max_delay", fallback: "1h", set: duration(func(c *config, d time.Duration) { c.maxDelay = d })},
-		{key: "compaction.enabled", fallback: "true", set: oneOf(func(c *config, s string) { c.compaction.Enabled = s == "true" }, "true", "false")},
-		{key: "compaction.reserve_tokens", fallback: "16384", set: count(func(c *config, n int64) { c.compaction.ReserveTokens = n })},
-		{key: "compaction.keep_recent_tokens", fallback: "20000", set: count(func(c *config, n int64) { c.compaction.KeepRecentTokens = n })},
-		{key: "steering_mode", fallback: "one-at-a-time", set: oneOf(func(c *config, s string) { c.steering = op.QueueMode(s) }, "all", "one-at-a-time")},
-		{key: "follow_up_mode", fallback: "one-at-a-time", set: oneOf(func(c *config, s string) { c.followUp = op.QueueMode(s) }, "all", "one-at-a-time")},
-		{key: "tool_execution", fallback: "parallel", set: oneOf(func(c *config, s string) { c.toolExecution = op.ToolExecution(s) }, "parallel", "sequential")},
-		{key: "lease.ttl", fallback: "30s", set: positive(func(c *config, d time.Duration) { c.leaseTTL = d })},
-		{key: "lease_wait", fallback: "0", flag: "lease-wait", set: duration(func(c *config, d time.Duration) { c.leaseWait = d })},
-		{key: "output", fallback: "text", flag: "output", set: func(c *config, s string) (err error) { c.output, err = parseFormat(s); return err }},
+		{key: "tools", what: "what a session starts with: some of bash, read, write, edit", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
+		{key: "system_prompt", what: "sent with every request", set: func(c *config, s string) error { c.systemPrompt = s; return nil }},
+		{key: "retry.max_retries", what: "how often a failed request is repeated", fallback: "3", set: count(func(c *config, n int64) { c.maxRetries = n })},
+		{key: "retry.base_delay", what: "the wait before the first repetition; it doubles", fallback: "2s", set: duration(func(c *config, d time.Duration) { c.baseDelay = d })},
+		{key: "retry.max_delay", what: "a provider that asks for a longer wait fails the run", fallback: "1h", set: duration(func(c *config, d time.Duration) { c.maxDelay = d })},
+		{key: "compaction.enabled", what: "whether a run that grows too long is compacted by itself", fallback: "true", set: oneOf(func(c *config, s string) { c.compaction.Enabled = s == "true" }, "true", "false")},
+		{key: "compaction.reserve_tokens", what: "what of the model's window is kept free", fallback: "16384", set: count(func(c *config, n int64) { c.compaction.ReserveTokens = n })},
+		{key: "compaction.keep_recent_tokens", what: "how much of the newest conversation no compaction touches", fallback: "20000", set: count(func(c *config, n int64) { c.compaction.KeepRecentTokens = n })},
+		{key: "steering_mode", what: "how queued steering messages are taken: one-at-a-time or all", fallback: "one-at-a-time", set: oneOf(func(c *config, s string) { c.steering = op.QueueMode(s) }, "all", "one-at-a-time")},
+		{key: "follow_up_mode", what: "the same of follow-up messages", fallback: "one-at-a-time", set: oneOf(func(c *config, s string) { c.followUp = op.QueueMode(s) }, "all", "one-at-a-time")},
+		{key: "tool_execution", what: "how the calls of one answer run: parallel or sequential", fallback: "parallel", set: oneOf(func(c *config, s string) { c.toolExecution = op.ToolExecution(s) }, "parallel", "sequential")},
+		{key: "lease.ttl", what: "how long an owner on SQLite may be silent before it counts as gone", fallback: "30s", set: positive(func(c *config, d time.Duration) { c.leaseTTL = d })},
+		{key: "lease_wait", what: "how long to wait for a session that another process owns", fallback: "0", flag: "lease-wait", set: duration(func(c *config, d time.Duration) { c.leaseWait = d })},
+		{key: "output", what: "the form of results: text, json or ndjson", fallback: "text", flag: "output", set: func(c *config, s string) (err error) { c.output, err = parseFormat(s); return err }},
 	}
 }
 
@@ -169,14 +171,21 @@ func resolveConfig(from sources) (*config, error) {
 		where := ""
 		v.SetDefault(s.key, s.fallback)
 		if text, ok := from.file[s.key]; ok {
-			if err := v.MergeConfigMap(nest(s.key, text.value)); err != nil {
-				return nil, configf("%s: %v", text.where, err)
-			}
 			where = text.where + ": " + s.key
+			value, err := s.place(text.value, from.dir, from.env)
+			if err == nil {
+				err = v.MergeConfigMap(nest(s.key, value))
+			}
+			if err != nil {
+				return nil, configf("%s: %v", where, err)
+			}
 		}
 		if text := from.env(envName(s.key)); text != "" {
-			v.Set(s.key, text)
 			where = envName(s.key)
+			if text, err = s.place(text, "", from.env); err != nil {
+				return nil, configf("%s: %v", where, err)
+			}
+			v.Set(s.key, text)
 		}
 		if text, ok := from.flags[s.flag]; ok && s.flag != "" {
 			v.Set(s.key, text)
@@ -198,6 +207,15 @@ func resolveConfig(from sources) (*config, error) {
 		return nil, err
 	}
 	return c, c.locateRepo(from.env)
+}
+
+// place resolves a folder that did not pass through a shell: ~ is the home, and a
+// relative one starts at base. Other values, and no folder, stay as they are.
+func (s setting) place(text, base string, env func(string) string) (string, error) {
+	if !s.folder || text == "" {
+		return text, nil
+	}
+	return expandFolder(text, base, env)
 }
 
 // nest is the map that a dotted key stands for.

@@ -16,6 +16,7 @@ import (
 // values, and functions for what costs something or can fail.
 type factory struct {
 	env     func(name string) string // "" when unset
+	strange []string                 // variables that look like drover's and are not
 	io      *streams
 	now     func() int64
 	drivers []store.Driver // the first one is the default
@@ -43,7 +44,7 @@ type globals struct {
 }
 
 func newFactory(env []string, io *streams) *factory {
-	f := &factory{env: lookup(env), io: io, now: store.SystemNow, drivers: drivers(), flags: &globals{}}
+	f := &factory{env: lookup(env), strange: unknownVariables(env), io: io, now: store.SystemNow, drivers: drivers(), flags: &globals{}}
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
 	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }
@@ -112,7 +113,9 @@ func (f *factory) newPrinter() (*printer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.printerFor(c.output), nil
+	p := f.printerFor(c.output)
+	p.warnOf(f.strange)
+	return p, nil
 }
 
 // plainOut is the printer of a command that needs no configuration: a broken one,

@@ -22,7 +22,7 @@ func newHelpCmd(f *factory, runF func(context.Context, *helpOptions) error) *cob
 	return &cobra.Command{
 		Use:   "help [COMMAND|TOPIC]",
 		Short: "Explain a command or a topic",
-		Long:  "Explain a command, or one of the topics exit-codes and breakpoints." + exitHelp(exitOK, exitUsage),
+		Long:  "Explain a command, or a topic:\n\n" + topicList() + exitHelp(exitOK, exitUsage),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return helpTopics(cmd.Root(), args), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -36,11 +36,38 @@ func newHelpCmd(f *factory, runF func(context.Context, *helpOptions) error) *cob
 	}
 }
 
+// topic is something that `drover help` explains beside the commands.
+type topic struct {
+	name, short string
+	print       func(*printer) error
+}
+
+func topics() []topic {
+	return []topic{
+		{"breakpoints", "where a manual drive stops", helpBreakpoints},
+		{"config", "the configuration: files, keys, variables, precedence", helpConfig},
+		{"exit-codes", "what the process ends with", helpExitCodes},
+		{"scripts", "the files that scripted models answer from", helpScripts},
+		{"sessions", "how a session is named", helpSessions},
+	}
+}
+
+func topicList() string {
+	var b strings.Builder
+	for _, t := range topics() {
+		fmt.Fprintf(&b, "  %-12s  %s\n", t.name, t.short)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 func helpTopics(root *cobra.Command, args []string) []string {
 	if len(args) > 0 {
 		return nil
 	}
-	names := []string{"exit-codes", "breakpoints"}
+	var names []string
+	for _, t := range topics() {
+		names = append(names, t.name)
+	}
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
 			names = append(names, c.Name())
@@ -50,11 +77,12 @@ func helpTopics(root *cobra.Command, args []string) []string {
 }
 
 func runHelp(_ context.Context, o *helpOptions) error {
-	if len(o.args) == 1 && o.args[0] == "exit-codes" {
-		return helpExitCodes(o.out)
-	}
-	if len(o.args) == 1 && o.args[0] == "breakpoints" {
-		return helpBreakpoints(o.out)
+	if len(o.args) == 1 {
+		for _, t := range topics() {
+			if t.name == o.args[0] {
+				return t.print(o.out)
+			}
+		}
 	}
 	cmd, rest, err := o.root.Find(o.args)
 	if err != nil || len(rest) > 0 {

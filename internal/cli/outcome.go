@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/model/scripted"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -76,11 +77,21 @@ func settledFailure(f *failure, o engine.Outcome) bool {
 		f.code, f.message = exitFailed, fmt.Sprintf("the %s failed", o.Operation)
 		if o.Error != nil {
 			f.message += ": " + o.Error.Message
+			f.hint = failedHint(o.Error.Message)
 		}
 	default:
 		f.code = exitAborted
 	}
 	return true
+}
+
+// failedHint says what can be done about a run that failed, "" for nothing.
+func failedHint(message string) string {
+	script := scripted.UsedUp(message)
+	if script == "" {
+		return ""
+	}
+	return fmt.Sprintf("each request takes a response, whichever session asks; remove %s.state to play the script from the start (`drover help scripts`)", script)
 }
 
 func waitMessage(d engine.DriveOutcome) string {

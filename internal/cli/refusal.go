@@ -23,6 +23,7 @@ func explainRefusal(err error) *failure {
 		case "unknown_target", "unknown_skill", "unknown_template", "lane_not_found", "entry_not_found":
 			f.code = exitNotFound
 		}
+		f.hint = refusalHint(t)
 		return f
 	}
 	if e, ok := errors.AsType[*store.LaneBusy](err); ok {
@@ -137,6 +138,17 @@ func laneReason(lane, reason string) func(*object) {
 		o.str("lane", lane)
 		o.str("reason", reason)
 	}
+}
+
+// refusalHint says what can be done instead, "" where nothing is sure.
+func refusalHint(t tagged) string {
+	switch t.(type) {
+	case *engine.NoActiveRun:
+		return "leave it for the next run with `drover next-run`, or start one with `drover prompt`"
+	case *engine.NothingToCompact:
+		return "the newest compaction.keep_recent_tokens stay as they are, so a short conversation leaves nothing to summarize; see `drover help config`"
+	}
+	return ""
 }
 
 // snake turns a tag of the specification into the spelling of scripts: LaneBusy

@@ -50,6 +50,15 @@ func locateFolder(dir, base string, env func(string) string) (string, error) {
 	if dir == "" {
 		return "", fmt.Errorf("a folder has an empty name")
 	}
+	dir, err := expandFolder(dir, base, env)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(dir)
+}
+
+// expandFolder gives ~ its meaning, and a relative folder the one it starts at.
+func expandFolder(dir, base string, env func(string) string) (string, error) {
 	if rest, ok := strings.CutPrefix(dir, "~"); ok && (rest == "" || rest[0] == '/') {
 		home := env("HOME")
 		if home == "" {
@@ -60,7 +69,7 @@ func locateFolder(dir, base string, env func(string) string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(base, dir)
 	}
-	return filepath.Abs(dir)
+	return dir, nil
 }
 
 // resourceFlags ask for a message that is made of a skill or a template.

@@ -12,7 +12,10 @@ func newRootCmd(f *factory) *cobra.Command {
 		Short: "Durable agent sessions",
 		Long: `drover keeps conversations with language models in durable sessions and drives
 them: a run that is killed in the middle of an answer stands where it stopped,
-and is driven on from there.`,
+and is driven on from there.
+
+"drover help TOPIC" explains more than the commands:
+` + topicList(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 

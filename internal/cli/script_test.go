@@ -33,7 +33,10 @@ func TestMain(m *testing.M) {
 // strictFactory makes a process whose models refuse requests that no provider
 // would take.
 func strictFactory() *factory {
-	f := newFactory(os.Environ(), newStreams(os.Stdin, os.Stdout, os.Stderr))
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, "DROVER_TEST_") // of the tests, and strange to a process
+	})
+	f := newFactory(env, newStreams(os.Stdin, os.Stdout, os.Stderr))
 	models := f.models
 	f.models = func() effect.Models {
 		return enginetest.Strict(models(), func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })

@@ -126,6 +126,12 @@ func merge(a, b []Ref) []Ref {
 
 func stem(d Driver, path string) string { return strings.TrimSuffix(filepath.Base(path), d.Ext()) }
 
+// TooShort tells whether an argument of Resolve could only be a beginning or
+// ending of an id, and has too few characters for one.
+func TooShort(arg string) bool {
+	return len(arg) < MinShortID && !isPath(arg) && !strings.HasPrefix(arg, "name:") && arg != "@last"
+}
+
 func (r *Repo) abbreviated(ctx context.Context, arg string) (Ref, error) {
 	if len(arg) < MinShortID {
 		return one(arg, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,6 +68,20 @@ type job struct {
 	pollAfter *int64 // ms
 }
 
+// usedUp is the error of a request beyond the last response (D50).
+const usedUp = " has no response "
+
+// UsedUp returns the script that an answer's error blames for having no response
+// left; "" for any other error.
+func UsedUp(message string) (path string) {
+	named, number, ok := strings.Cut(message, usedUp)
+	path, isScript := strings.CutPrefix(named, "script ")
+	if _, err := strconv.Atoi(number); !ok || !isScript || err != nil {
+		return ""
+	}
+	return path
+}
+
 // next takes the response to a new request.
 func (s *script) next(ctx context.Context, pos *position) (response, error) {
 	n, err := pos.take(ctx, len(s.responses))
@@ -74,7 +89,7 @@ func (s *script) next(ctx context.Context, pos *position) (response, error) {
 		return response{}, err
 	}
 	if n >= len(s.responses) {
-		return response{}, fmt.Errorf("script %s has no response %d", s.path, n+1)
+		return response{}, fmt.Errorf("script %s%s%d", s.path, usedUp, n+1)
 	}
 	return s.responses[n], nil
 }

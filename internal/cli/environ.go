@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+)
+
+// variable is an environment variable that drover reads, and what it is for.
+type variable struct{ name, what string }
+
+// otherVariables are those that belong to no configuration key.
+func otherVariables() []variable {
+	return []variable{
+		{"DROVER_CONFIG", "the configuration file"},
+		{"DROVER_SESSION", "the session, where a command is given no argument at all"},
+		{"DROVER_SCRIPT_STATE", "the folder that keeps FILE.state of scripted models"},
+	}
+}
+
+// variableNames are all variables that begin with DROVER_ and mean something.
+func variableNames() []string {
+	var names []string
+	for _, r := range keyRows() {
+		names = append(names, envName(r.key))
+	}
+	for _, v := range otherVariables() {
+		names = append(names, v.name)
+	}
+	return names
+}
+
+// unknownVariables are the names in an environment that look like drover's and
+// are not, sorted: most likely one that was mistyped, and does nothing.
+func unknownVariables(env []string) []string {
+	known := variableNames()
+	var unknown []string
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, "DROVER_") && value != "" && !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return slices.Compact(unknown)
+}
+
+// warnOf tells about variables that mean nothing.
+func (p *printer) warnOf(unknown []string) {
+	for _, name := range unknown {
+		p.note("warning: the variable %s means nothing; the nearest one is %s", escapeLine(name), nearest(name, variableNames()))
+	}
+}
