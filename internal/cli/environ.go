@@ -29,19 +29,26 @@ func variableNames() []string {
 	return names
 }
 
-// unknownVariables are the names in an environment that look like drover's and
-// are not, sorted: most likely one that was mistyped, and does nothing.
+// unknownVariables are the names in an environment that are nearly one of
+// drover's, sorted: most likely it was mistyped, and does nothing. Scripts may have
+// variables of their own.
 func unknownVariables(env []string) []string {
 	known := variableNames()
 	var unknown []string
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "DROVER_") && value != "" && !slices.Contains(known, name) {
+		if strings.HasPrefix(name, "DROVER_") && value != "" && !slices.Contains(known, name) && slip(name, nearest(name, known)) {
 			unknown = append(unknown, name)
 		}
 	}
 	slices.Sort(unknown)
 	return slices.Compact(unknown)
+}
+
+// slip reports whether one name is the other with a letter or two, of a long one a
+// few, gone wrong.
+func slip(name, meant string) bool {
+	return edits(name, meant) <= max(2, (len(name)-len("DROVER_"))/4)
 }
 
 // warnOf tells about variables that mean nothing.
