@@ -18,10 +18,13 @@ func (e *Panicked) Error() string { return fmt.Sprintf("internal error: %v", e.V
 // session instead, as a failed commit does (spec §4.8). Every goroutine that works
 // on a session needs its own.
 func (s *Session) Guard(work func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = s.failed(&Panicked{Value: value, Stack: debug.Stack()})
-		}
-	}()
+	defer s.caught(&err)
 	return work()
+}
+
+// caught, deferred, is Guard for a function that has its result at hand.
+func (s *Session) caught(err *error) {
+	if value := recover(); value != nil {
+		*err = s.failed(&Panicked{Value: value, Stack: debug.Stack()})
+	}
 }

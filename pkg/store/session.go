@@ -92,10 +92,11 @@ func (s *Session) Enqueue(lane string, fn func(*Mutator) error) *Ticket {
 	return s.line(lane).Enqueue(func() error { return s.job(lane, fn) })
 }
 
-func (s *Session) job(lane string, fn func(*Mutator) error) error {
+func (s *Session) job(lane string, fn func(*Mutator) error) (err error) {
 	m := &Mutator{Queries: s.Queries, session: s, lane: lane}
 	defer m.spent.Store(true)
-	return s.Guard(func() error { return fn(m) })
+	defer s.caught(&err)
+	return fn(m)
 }
 
 // Mutator is the callback-scoped write capability of one lane job (spec §2.8).
@@ -124,24 +125,38 @@ func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
 // commit runs on the session's commit queue and is never interrupted: a caller
 // that stops waiting must not tear a transaction.
 func (s *Session) commit(tx Tx) (CommitResult, error) {
-	var res CommitResult
-	err := s.commits.Do(context.Background(), func() error {
-		return s.Guard(func() (err error) {
-			if err := s.Fault(); err != nil {
-				return err
-			}
-			if err := checkKinds(context.Background(), s.backend, tx); err != nil {
-				return err
-			}
-			res, err = s.backend.Commit(context.Background(), tx)
-			var invalid *InvalidWrite
-			if err == nil || errors.As(err, &invalid) || errors.Is(err, ErrClosed) {
-				return err
-			}
-			return s.failed(err) // before the next commit gets its turn
-		})
-	})
-	return res, err
+	c := &commit{session: s, tx: tx}
+	err := s.commits.Do(context.Background(), c.run)
+	return c.res, err
+}
+
+// commit is one transaction in the commit queue. It happens for every frame of an
+// answer, so that it allocates little.
+type commit struct {
+	session *Session
+	tx      Tx
+	res     CommitResult
+}
+
+func (c *commit) run() (err error) {
+	s := c.session
+	defer s.caught(&err)
+	if err := s.Fault(); err != nil {
+		return err
+	}
+	if err := checkKinds(context.Background(), s.backend, c.tx); err != nil {
+		return err
+	}
+	if c.res, err = s.backend.Commit(context.Background(), c.tx); err == nil || refused(err) {
+		return err
+	}
+	return s.failed(err) // before the next commit gets its turn
+}
+
+// refused reports an error after which nothing was written for certain.
+func refused(err error) bool {
+	var invalid *InvalidWrite
+	return errors.As(err, &invalid) || errors.Is(err, ErrClosed)
 }
 
 // Fail faults the session because of something that must not fail and is no
