@@ -20,7 +20,7 @@ const FileMode fs.FileMode = 0o600
 // DirMode is the mode of every folder that holds sessions.
 const DirMode fs.FileMode = 0o700
 
-// tempMark stands in the name of every temporary file: .NAME.tmp-XXXXXXXX.
+// tempMark stands in the name of every temporary file: .NAME.tmp-RANDOM.
 const tempMark = ".tmp-"
 
 // IsTemp reports whether a file name is that of a temporary file of any target.
