@@ -114,7 +114,7 @@ func (o *object) array(name string, n int, fill func(i int, o *object)) {
 
 // drain hands on what was written so far, all but the byte that key looks at.
 func (o *object) drain() {
-	const enough = 256 << 10
+	const enough = 32 << 10
 	if o.w == nil || len(o.b) < enough {
 		return
 	}
