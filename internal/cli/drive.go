@@ -191,16 +191,24 @@ func (o *driveOptions) run(ctx context.Context, e *engaged, ref store.Ref) error
 	} else {
 		d, err = o.drivePasses(ctx, lane, id)
 	}
-	d, err = ended(ctx, ref.ID, o.lane, id, d, err)
+	return o.out.driven(ctx, pursuit{ref.ID, o.lane, id}, d, err, follow)
+}
+
+// pursuit is the operation that a command drives on.
+type pursuit struct{ session, lane, operation string }
+
+// driven tells how a drive ended.
+func (p *printer) driven(ctx context.Context, at pursuit, d engine.DriveOutcome, err error, follow *follower) error {
+	d, err = ended(ctx, at.session, at.lane, at.operation, d, err)
 	follow.endLine()
 	if d.Kind == "" && err != nil && !cutShort(err) {
 		return err
 	}
-	return o.out.result(err, func(doc *object) {
-		doc.str("session", ref.ID)
-		doc.str("lane", o.lane)
-		writeDrive(doc, id, d)
-	}, func(w io.Writer) error { return settledText(w, o.out, d, follow) })
+	return p.result(err, func(doc *object) {
+		doc.str("session", at.session)
+		doc.str("lane", at.lane)
+		writeDrive(doc, at.operation, d)
+	}, func(w io.Writer) error { return settledText(w, p, d, follow) })
 }
 
 // current is the operation to drive. On an idle lane only the latest one that

@@ -241,7 +241,7 @@ func TestB51ClosedAndFullStdout(t *testing.T) {
 
 			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 			if err != nil {
-				t.Skip(err)
+				t.Skip("this system has no device that is always full: ", err)
 			}
 			defer full.Close()
 			p = drover(t, repo, args...)

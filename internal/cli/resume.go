@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -70,14 +69,5 @@ func (o *resumeOptions) run(ctx context.Context, e *engaged, ref store.Ref) erro
 	defer follow.watch(e.Harness)()
 	defer e.server.Driving(o.lane)()
 	d, err := lane.Resume(ctx)
-	d, err = ended(ctx, ref.ID, o.lane, id, d, err)
-	follow.endLine()
-	if d.Kind == "" && err != nil && !cutShort(err) {
-		return err
-	}
-	return o.out.result(err, func(doc *object) {
-		doc.str("session", ref.ID)
-		doc.str("lane", o.lane)
-		writeDrive(doc, id, d)
-	}, func(w io.Writer) error { return settledText(w, o.out, d, follow) })
+	return o.out.driven(ctx, pursuit{ref.ID, o.lane, id}, d, err, follow)
 }

@@ -198,6 +198,23 @@ func driveEverything(w *enginetest.World, id string) <-chan ended[engine.DriveOu
 	return drive(w, o)
 }
 
+// parkEverything drives the run of everything up to its breakpoint n, and answers
+// with what has begun, the operation and its end.
+func parkEverything(t *testing.T, w *enginetest.World, n int) (*begun, string, <-chan ended[engine.DriveOutcome]) {
+	t.Helper()
+	b := &begun{}
+	everything(w, b.tell)
+	id := startEverything(t, w)
+	done := driveEverything(w, id)
+	for range n {
+		w.Lane.ExecuteAction(t.Context())
+	}
+	if a, ok := w.Lane.PeekAction(t.Context()); !ok || a.Kind != everyAction[n] {
+		t.Fatalf("parked before %v, not %s", a, everyAction[n])
+	}
+	return b, id, done
+}
+
 // everyAction are the breakpoints of that run, in order.
 var everyAction = []string{
 	"hook.before_drive", "hook.before_run", "run.begin", "checkpoint.write", "checkpoint.steer",

@@ -27,16 +27,7 @@ func TestAbortVersusParkedBreakpoint(t *testing.T) {
 			bubble(t, func(t *testing.T, w *enginetest.World) {
 				w.Quiet, w.Watch, *w.Pace = true, false, enginetest.Free // one of many
 				w.Options.Manual = true
-				var b begun
-				everything(w, b.tell)
-				id := startEverything(t, w)
-				done := driveEverything(w, id)
-				for range n {
-					w.Lane.ExecuteAction(t.Context())
-				}
-				if a, ok := w.Lane.PeekAction(t.Context()); !ok || a.Kind != kind {
-					t.Fatalf("parked before %v", a)
-				}
+				b, id, done := parkEverything(t, w, n)
 				effects, entries := slices.Clone(b.names), count(t, w)
 				cancel(t, w, id)
 				synctest.Wait()
