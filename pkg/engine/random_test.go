@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -72,9 +74,11 @@ func randomHistory(t *rapid.T) {
 // player is one random history while it is played.
 type player struct {
 	w     *enginetest.World
-	items []string       // what was ever queued
-	ran   map[string]int // calls of tools that run at most once, by invocation
+	items []string // what was ever queued
 	texts int
+
+	mu  sync.Mutex     // the calls of a parallel batch count side by side
+	ran map[string]int // calls of tools that run at most once, by invocation
 }
 
 func newPlayer(t *rapid.T) *player {
@@ -132,8 +136,8 @@ func terminating(context.Context, effect.Invocation) (message.ToolResult, error)
 // once is a tool that counts its runs, saves its progress and keeps a memo.
 func (p *player) once(name string) puppet {
 	return puppet{name: name, run: func(ctx context.Context, call effect.Invocation) (message.ToolResult, error) {
-		if p.ran[call.ID]++; p.ran[call.ID] > 1 {
-			p.w.TB.Errorf("call %s ran %d times", call.ID, p.ran[call.ID])
+		if n := p.count(call.ID); n > 1 {
+			p.w.TB.Errorf("call %s ran %d times", call.ID, n)
 		}
 		call.Update(text("half"), true)
 		err := call.Memos.Set(ctx, "step", []byte(`1`))
@@ -141,13 +145,18 @@ func (p *player) once(name string) puppet {
 	}}
 }
 
+// count says how often a call has run by now.
+func (p *player) count(id string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ran[id]++
+	return p.ran[id]
+}
+
 // hooks decide by the drawn numbers, one after the other.
 func (p *player) hooks(drawn []int) engine.Hooks {
-	n := 0
-	next := func() int {
-		n++
-		return drawn[n%len(drawn)]
-	}
+	var n, followUps atomic.Int64 // lanes may be between their breakpoints together
+	next := func() int { return drawn[int(n.Add(1))%len(drawn)] }
 	summary := func(context.Context, engine.BeforeSummary) (engine.SummaryDecision, error) {
 		switch next() {
 		case 0:
@@ -157,7 +166,6 @@ func (p *player) hooks(drawn []int) engine.Hooks {
 		}
 		return engine.SummaryDecision{}, nil
 	}
-	followUps := 0
 	return engine.Hooks{
 		BeforeRun: []engine.Hook[engine.BeforeRun, []message.Message]{
 			func(context.Context, engine.BeforeRun) ([]message.Message, error) {
@@ -169,10 +177,9 @@ func (p *player) hooks(drawn []int) engine.Hooks {
 		},
 		BeforeRunEnd: []engine.Hook[engine.BeforeRunEnd, string]{
 			func(context.Context, engine.BeforeRunEnd) (string, error) {
-				if next() != 3 || followUps == 3 {
+				if next() != 3 || followUps.Add(1) > 3 {
 					return "", nil
 				}
-				followUps++
 				return "one more", nil
 			},
 		},
