@@ -54,7 +54,7 @@ func (b *backend) compact(ctx context.Context, o store.CompactOptions) (store.Co
 	if err != nil || next == nil {
 		return c, err
 	}
-	return next.outcome(c, b.exchange(ctx, next))
+	return next.outcome(c, b.exchange(ctx, next, b.end, func(string) error { return nil }))
 }
 
 // PlanCompaction measures the rewrite of the file as the view sees it.
@@ -133,17 +133,21 @@ func (r *rewrite) outcome(c store.Compaction, err error) (store.Compaction, erro
 	return c, err
 }
 
-// exchange writes the new file, gives it the name and goes on in it. All that
-// can fail comes before the renaming, but for the sync of the folder.
-func (b *backend) exchange(ctx context.Context, next *rewrite) error {
+// exchange writes the new file, gives it the name and goes on in it, unless it
+// has limit bytes or more or does not stand the judgement. All that can fail
+// comes before the renaming, but for the sync of the folder.
+func (b *backend) exchange(ctx context.Context, next *rewrite, limit int64, judge func(temp string) error) error {
 	var file fsx.File
 	opts := fsx.ReplaceOptions{Existing: true, Ready: func(temp string) (err error) {
-		if err = b.check(); err == nil {
+		if err = judge(temp); err == nil {
+			err = b.check()
+		}
+		if err == nil {
 			file, err = b.fs.OpenFile(temp, os.O_RDWR, 0)
 		}
 		return err
 	}}
-	err := fsx.Replace(b.fs, b.path, opts, func(w io.Writer) error { return next.write(ctx, w, b.end) })
+	err := fsx.Replace(b.fs, b.path, opts, func(w io.Writer) error { return next.write(ctx, w, limit) })
 	if file == nil {
 		return err
 	}

@@ -103,15 +103,7 @@ func own(ctx context.Context, h *handle, id identity, o store.OpenOptions) (*bac
 // it, puts a file that came from elsewhere into WAL mode, and gives one that was
 // written without a branch index its index.
 func (b *backend) load(ctx context.Context, h *handle) error {
-	s, err := h.session()
-	if err != nil {
-		return err
-	}
-	b.header = s.header
-	if b.stats, err = h.stats(); err != nil {
-		return err
-	}
-	if err := b.ids.load(h); err != nil {
+	if err := b.remember(h); err != nil {
 		return err
 	}
 	if err := h.useWAL(); err != nil {
@@ -122,6 +114,20 @@ func (b *backend) load(ctx context.Context, h *handle) error {
 		return err
 	}
 	return b.owned(h, func() error { return h.reindex(ctx) })
+}
+
+// remember reads what the owner answers and decides from without a statement.
+func (b *backend) remember(h *handle) error {
+	s, err := h.session()
+	if err != nil {
+		return err
+	}
+	b.header.Store(&s.header)
+	if b.stats, err = h.stats(); err != nil {
+		return err
+	}
+	b.usage, b.ids = nil, knownIDs{}
+	return b.ids.load(h)
 }
 
 // owned runs f as one transaction of the owner.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"math"
+	"sync/atomic"
 
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
@@ -13,7 +14,7 @@ import (
 // reads answers the queries of owners and readers alike. near serves bounded
 // lookups, far the scans, so that a long one does not hold up commits.
 type reads struct {
-	header store.Header
+	header atomic.Pointer[store.Header]
 	near   *slot
 	far    *slot
 	// open connects far when it is first used; nil where far is near.
@@ -21,7 +22,7 @@ type reads struct {
 }
 
 // Header describes the session as its row states it.
-func (r *reads) Header() store.Header { return r.header }
+func (r *reads) Header() store.Header { return *r.header.Load() }
 
 // lookup runs f on the near connection.
 func (r *reads) lookup(ctx context.Context, f func(*handle) error) error {

@@ -30,7 +30,7 @@ func openReader(path string) (*reader, error) {
 		return nil, err
 	}
 	r := &reader{path: path, row: s, closed: make(chan struct{})}
-	r.header = s.header
+	r.header.Store(&s.header)
 	r.near = newSlot(h)
 	r.far = r.near
 	return r, nil
@@ -100,6 +100,22 @@ func (b *backend) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ownSnapshot(ctx, h, s)
+}
+
+// present connects a reader to an owned session, unless it is closed.
+func (b *backend) present(ctx context.Context) (*handle, sessionRow, error) {
+	h, err := b.near.take(ctx)
+	if err != nil {
+		return nil, sessionRow{}, err
+	}
+	defer b.near.give(h)
+	return view(b.path, dsnReader)
+}
+
+// ownSnapshot reads the moment that a connection of its own sees, and closes
+// that with the snapshot.
+func ownSnapshot(ctx context.Context, h *handle, s sessionRow) (*store.Snapshot, error) {
 	slot := newSlot(h)
 	var closing atomic.Bool
 	done := func() error {
@@ -113,16 +129,6 @@ func (b *backend) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 		return nil, errors.Join(err, done())
 	}
 	return snap, nil
-}
-
-// present connects a reader to an owned session, unless it is closed.
-func (b *backend) present(ctx context.Context) (*handle, sessionRow, error) {
-	h, err := b.near.take(ctx)
-	if err != nil {
-		return nil, sessionRow{}, err
-	}
-	defer b.near.give(h)
-	return view(b.path, dsnReader)
 }
 
 func snapshot(ctx context.Context, slot *slot, s sessionRow, done func() error) (*store.Snapshot, error) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -69,6 +70,16 @@ var faultyOperations = []faultyOperation{
 		if got := contents(w.t, s); !cmp.Equal(got, w.before, wholeBytes) {
 			w.t.Errorf("the owner sees %s", cmp.Diff(w.before, got))
 		}
+		return errors.Join(err, s.Close())
+	}},
+	{name: "exchange", do: func(w *faultWorld) error {
+		s := w.open()
+		w.arm()
+		err := s.Exchange(w.t.Context(), store.Exchange{
+			Next:  without(listA.Address()),
+			Judge: func(context.Context, string, store.Reader) error { return nil },
+		})
+		w.fs.Heal()
 		return errors.Join(err, s.Close())
 	}},
 	{name: "plan a compaction", do: func(w *faultWorld) error {

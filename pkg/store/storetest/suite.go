@@ -38,6 +38,7 @@ func Run(t *testing.T, newDriver NewDriver) {
 		{"repository", repoRules},
 		{"forks", forkRules},
 		{"maintenance", maintenanceRules},
+		{"exchanges", exchangeRules},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
