@@ -35,9 +35,7 @@ func run(f *factory, args []string) exitCode {
 
 // execute parses the arguments and runs the command they name.
 func execute(ctx context.Context, f *factory, args []string) error {
-	root := newRootCmd(f)
-	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
+	return newRootCmd(f, args).ExecuteContext(ctx)
 }
 
 // guarded turns a panic into an error: a defect must not look like a usage

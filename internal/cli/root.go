@@ -1,12 +1,81 @@
 package cli
 
 import (
+	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-func newRootCmd(f *factory) *cobra.Command {
+// commandRow is a command right below the root: the name that its constructor gives
+// it, and the constructor.
+type commandRow struct {
+	name string
+	make func(*factory) *cobra.Command
+}
+
+func commandRows() []commandRow {
+	return []commandRow{
+		{"abort", running(newAbortCmd)},
+		{"append", running(newAppendCmd)},
+		{"cancel-queued", running(newCancelQueuedCmd)},
+		{"compact", running(newCompactCmd)},
+		{"compact-file", running(newCompactFileCmd)},
+		{"completion", running(newCompletionCmd)},
+		{"create", running(newCreateCmd)},
+		{"drive", running(newDriveCmd)},
+		{"follow-up", queueing(followUpQueue)},
+		{"fork", running(newForkCmd)},
+		{"import-v3", running(newImportCmd)},
+		{"inspect", running(newInspectCmd)},
+		{"label", running(newLabelCmd)},
+		{"lane", newLaneCmd},
+		{"list", running(newListCmd)},
+		{"log", running(newLogCmd)},
+		{"name", running(newNameCmd)},
+		{"navigate", running(newNavigateCmd)},
+		{"next-run", queueing(nextRunQueue)},
+		{"prompt", running(newPromptCmd)},
+		{"resume", running(newResumeCmd)},
+		{"show", running(newShowCmd)},
+		{"steer", queueing(steerQueue)},
+		{"usage", running(newUsageCmd)},
+		{"value", newValueCmd},
+		{"verify", running(newVerifyCmd)},
+		{"version", running(newVersionCmd)},
+		{"wait", running(newWaitCmd)},
+		{"watch", running(newWatchCmd)},
+	}
+}
+
+// running makes a command with the run function that it has by itself.
+func running[O any](construct func(*factory, func(context.Context, *O) error) *cobra.Command) func(*factory) *cobra.Command {
+	return func(f *factory) *cobra.Command { return construct(f, nil) }
+}
+
+func queueing(q func() queue) func(*factory) *cobra.Command {
+	return func(f *factory) *cobra.Command { return newQueueCmd(f, q(), nil) }
+}
+
+// named finds the command that the first argument names, unless that is the one
+// that tells about all the others.
+func named(args []string) (commandRow, bool) {
+	if len(args) == 0 || args[0] == "completion" {
+		return commandRow{}, false
+	}
+	all := commandRows()
+	i := slices.IndexFunc(all, func(c commandRow) bool { return c.name == args[0] })
+	if i < 0 {
+		return commandRow{}, false
+	}
+	return all[i], true
+}
+
+// newRootCmd makes the command that runs args. It has only the subcommand that the
+// first argument names, and all of them when that is none: thirty commands with
+// their flags take longer to make than `version` takes to run.
+func newRootCmd(f *factory, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "drover",
 		Short: "Durable agent sessions",
@@ -35,16 +104,14 @@ and is driven on from there.
 	f.flags.bind(root)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return f.flags.collect(cmd) }
 
-	root.AddCommand(
-		newCompactFileCmd(f, nil), newCreateCmd(f, nil), newDriveCmd(f, nil), newForkCmd(f, nil), newImportCmd(f, nil), newInspectCmd(f, nil), newListCmd(f, nil),
-		newNameCmd(f, nil), newPromptCmd(f, nil), newShowCmd(f, nil), newVerifyCmd(f, nil),
-		newCompletionCmd(f, nil), newVersionCmd(f, nil),
-
-		newAbortCmd(f, nil), newAppendCmd(f, nil), newCancelQueuedCmd(f, nil), newCompactCmd(f, nil),
-		newLabelCmd(f, nil), newLaneCmd(f), newLogCmd(f, nil), newNavigateCmd(f, nil), newResumeCmd(f, nil),
-		newQueueCmd(f, steerQueue(), nil), newQueueCmd(f, followUpQueue(), nil), newQueueCmd(f, nextRunQueue(), nil),
-		newUsageCmd(f, nil), newValueCmd(f), newWaitCmd(f, nil), newWatchCmd(f, nil),
-	)
+	root.SetArgs(args)
+	if c, ok := named(args); ok {
+		root.AddCommand(c.make(f))
+		return root
+	}
+	for _, c := range commandRows() {
+		root.AddCommand(c.make(f))
+	}
 	root.SetHelpCommand(newHelpCmd(f, nil))
 	return root
 }
