@@ -55,6 +55,7 @@ const nameItToo = "name the session, too: DROVER_SESSION stands in only where no
 
 // base resolves the dependencies of a command that works on sessions.
 func (f *factory) base(command string) (base, error) {
+	f.opening()
 	c, err := f.config()
 	if err != nil {
 		return base{}, err

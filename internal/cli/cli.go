@@ -21,10 +21,9 @@ func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func run(f *factory, args []string) exitCode {
-	release := takePipeErrors()
-	defer release()
-	ctx, stop := watchSignals(context.Background())
-	defer stop()
+	ctx, signals := newSignals(context.Background())
+	defer signals.release()
+	f.opening = signals.watch
 
 	err := guarded(func() error { return execute(ctx, f, args) })
 	if flushErr := f.io.out.Flush(); err == nil {

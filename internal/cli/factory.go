@@ -24,6 +24,7 @@ type factory struct {
 	config  func() (*config, error)
 	out     func() (*printer, error)
 	repo    func(command string) (*store.Repo, error)
+	opening func() // called before a command opens anything that it must close
 	models  func() effect.Models
 	tools   func(cwd string) (*tool.Registry, error)
 }
@@ -45,6 +46,7 @@ type globals struct {
 
 func newFactory(env []string, io *streams) *factory {
 	f := &factory{env: lookup(env), strange: unknownVariables(env), io: io, now: store.SystemNow, drivers: drivers(), flags: &globals{}}
+	f.opening = func() {}
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
 	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }

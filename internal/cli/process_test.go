@@ -274,6 +274,26 @@ func TestB51ClosedAndFullStdout(t *testing.T) {
 	}
 }
 
+// A reader of stderr that goes away changes nothing of how a command ends.
+func TestClosedStderr(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := drover(t, t.TempDir(), "inspect", "nothing")
+	p.Cmd.Stderr = w
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if got := p.code(t); got != 4 {
+		t.Errorf("exit code %d, want 4", got)
+	}
+}
+
 // A session that the disk has no room for: exit 6, and what is there is sound.
 func TestB06FileSizeLimit(t *testing.T) {
 	for _, backend := range []string{"sqlite", "jsonl"} {

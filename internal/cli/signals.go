@@ -54,32 +54,51 @@ func withDeadline(ctx context.Context, deadline, now int64) (context.Context, co
 	return context.WithTimeoutCause(ctx, left, errDeadline)
 }
 
-// watchSignals returns a context that the first INT, TERM or HUP cancels, with
-// *interrupted as its cause: the command closes what it opened and ends. A
-// second signal ends the process on the spot. Signals that were ignored when
-// the process started, as under nohup, stay ignored.
-func watchSignals(parent context.Context) (ctx context.Context, stop func()) {
+// signals cancels a context at the first INT, TERM or HUP after watch, with
+// *interrupted as the cause: the command closes what it opened and ends. A second
+// signal ends the process on the spot, as does one before watch, when nothing is
+// open yet.
+type signals struct {
+	cancel context.CancelCauseFunc
+	caught chan os.Signal // nil before watch
+	done   chan struct{}
+}
+
+func newSignals(parent context.Context) (context.Context, *signals) {
 	ctx, cancel := context.WithCancelCause(parent)
-	c := make(chan os.Signal, 1)
+	return ctx, &signals{cancel: cancel}
+}
+
+// watch begins to take signals. Those that were ignored when the process started,
+// as under nohup, stay ignored. It starts threads: a command that opens nothing
+// does without.
+func (w *signals) watch() {
+	if w.caught != nil {
+		return
+	}
+	w.caught, w.done = make(chan os.Signal, 1), make(chan struct{})
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
-			signal.Notify(c, s)
+			signal.Notify(w.caught, s)
 		}
 	}
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
-		s, ok := <-c
+		defer close(w.done)
+		s, ok := <-w.caught
 		if !ok {
 			return
 		}
-		signal.Stop(c)
-		cancel(&interrupted{s.(syscall.Signal)})
+		signal.Stop(w.caught)
+		w.cancel(&interrupted{s.(syscall.Signal)})
 	}()
-	return ctx, func() {
-		signal.Stop(c)
-		close(c)
-		<-done
-		cancel(nil)
+}
+
+// release gives the signals back and ends the context.
+func (w *signals) release() {
+	if w.caught != nil {
+		signal.Stop(w.caught)
+		close(w.caught)
+		<-w.done
 	}
+	w.cancel(nil)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"golang.org/x/term"
@@ -24,7 +23,7 @@ type streams struct {
 }
 
 func newStreams(stdin io.Reader, stdout, stderr io.Writer) *streams {
-	s := &streams{in: stdin, out: &sink{w: bufio.NewWriterSize(stdout, 16<<10)}, err: stderr}
+	s := &streams{in: stdin, out: &sink{w: bufio.NewWriterSize(unbroken(stdout), 16<<10)}, err: unbroken(stderr)}
 	s.inTTY = isTerminal(stdin)
 	s.errTTY = isTerminal(stderr)
 	if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -79,11 +78,20 @@ func (s *sink) keep(err error) error {
 	return s.err
 }
 
-// takePipeErrors makes a write to a closed pipe return an error. Left alone, the
-// runtime ends the process before a session is closed; ignoring the signal
-// instead would be inherited by child processes.
-func takePipeErrors() (release func()) {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGPIPE)
-	return func() { signal.Stop(c) }
+// unbroken returns a stream that answers with an error when its reader is gone. The
+// runtime ends a process that writes to a closed pipe as descriptor 1 or 2, before
+// a session is closed; any other descriptor of the same pipe gets the error.
+// Ignoring the signal instead would be inherited by child processes, and to watch
+// for it takes a thread.
+func unbroken(stream io.Writer) io.Writer {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return stream
+	}
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return stream
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), f.Name())
 }
