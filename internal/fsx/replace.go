@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,8 +19,12 @@ const FileMode fs.FileMode = 0o600
 // DirMode is the mode of every folder that holds sessions.
 const DirMode fs.FileMode = 0o700
 
-// tempMark stands in the name of every temporary file: .NAME.tmp-RANDOM.
-const tempMark = ".tmp-"
+// tempMark stands in the name of every temporary file, .NAME.tmp-RANDOM, and
+// tempDigits is how many hexadecimal digits follow it.
+const (
+	tempMark   = ".tmp-"
+	tempDigits = 8
+)
 
 // IsTemp reports whether a file name is that of a temporary file of any target.
 func IsTemp(name string) bool {
@@ -29,9 +32,15 @@ func IsTemp(name string) bool {
 	return strings.HasPrefix(base, ".") && strings.Contains(base, tempMark)
 }
 
-// tempSuffix is what follows the target's name in that of its temporary file: no
-// other target's name continues so, not even one that contains the mark.
-var tempSuffix = regexp.MustCompile(`^\.tmp-[0-9a-f]{8}`)
+// cutTempSuffix cuts off what follows the target's name in that of its temporary
+// file: no other target's name continues so, not even one that contains the mark.
+func cutTempSuffix(name string) (rest string, ok bool) {
+	digits, ok := strings.CutPrefix(name, tempMark)
+	if !ok || len(digits) < tempDigits || strings.Trim(digits[:tempDigits], "0123456789abcdef") != "" {
+		return name, false
+	}
+	return digits[tempDigits:], true
+}
 
 // Temps lists the temporary files of the target at path, used or left over, and
 // those whose names go on with one of the suffixes. Of a folder that may be
@@ -48,10 +57,11 @@ func Temps(path string, suffixes ...string) ([]string, error) {
 	var out []string
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), "."+base)
-		if mark := tempSuffix.FindString(rest); ok && mark != "" {
-			if rest = rest[len(mark):]; rest == "" || slices.Contains(suffixes, rest) {
-				out = append(out, filepath.Join(dir, e.Name()))
-			}
+		if !ok {
+			continue
+		}
+		if rest, ok = cutTempSuffix(rest); ok && (rest == "" || slices.Contains(suffixes, rest)) {
+			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
 	return out, nil
@@ -173,7 +183,7 @@ func writeTemp(fsys FS, target string, old fs.FileInfo, o ReplaceOptions, write 
 func CreateTemp(fsys FS, target string) (File, string, error) {
 	dir, base := filepath.Split(target)
 	for range 100 {
-		temp := filepath.Join(dir, fmt.Sprintf(".%s%s%08x", base, tempMark, rand.Uint32()))
+		temp := filepath.Join(dir, fmt.Sprintf(".%s%s%0*x", base, tempMark, tempDigits, rand.Uint32()))
 		f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, FileMode)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, temp, err

@@ -255,3 +255,27 @@ func TestTempNames(t *testing.T) {
 		t.Error("a session passes for a temporary file")
 	}
 }
+
+func TestTempsAreTheTargetsOwn(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{
+		".a.tmp-0123abcd", ".a.tmp-89efffff", ".a.tmp-0123abcd-wal", ".a.tmp-0123abcd-shm",
+		"a", "a.tmp-0123abcd", ".a.tmp-", ".a.tmp-0123abc", ".a.tmp-0123abcg", ".a.tmp-0123Abcd", ".a.tmp-0123abcde",
+		".a.tmp-0123abcd.tmp-0123abcd", ".b.tmp-0123abcd", ".a.b.tmp-0123abcd",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := fsx.Temps(filepath.Join(dir, "a"), "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		got[i] = filepath.Base(got[i])
+	}
+	want := []string{".a.tmp-0123abcd", ".a.tmp-0123abcd-wal", ".a.tmp-89efffff"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
