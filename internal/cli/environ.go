@@ -33,14 +33,19 @@ func variableNames() []string {
 // drover's, sorted: most likely it was mistyped, and does nothing. Scripts may have
 // variables of their own.
 func unknownVariables(env []string) []string {
-	known := variableNames()
-	var unknown []string
+	var ours []string
 	for _, pair := range env {
-		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "DROVER_") && value != "" && !slices.Contains(known, name) && slip(name, nearest(name, known)) {
-			unknown = append(unknown, name)
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "DROVER_") && value != "" {
+			ours = append(ours, name)
 		}
 	}
+	if ours == nil {
+		return nil // as mostly: the names that are known need not even be listed
+	}
+	known := variableNames()
+	unknown := slices.DeleteFunc(ours, func(name string) bool {
+		return slices.Contains(known, name) || !slip(name, nearest(name, known))
+	})
 	slices.Sort(unknown)
 	return slices.Compact(unknown)
 }

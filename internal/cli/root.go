@@ -77,22 +77,15 @@ func named(args []string) (commandRow, bool) {
 // their flags take longer to make than `version` takes to run.
 func newRootCmd(f *factory, args []string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "drover",
-		Short: "Durable agent sessions",
-		Long: `drover keeps conversations with language models in durable sessions and drives
-them: a run that is killed in the middle of an answer stands where it stopped,
-and is driven on from there.
-
-"drover help TOPIC" explains more than the commands:
-` + topicList(),
+		Use:           "drover",
+		Short:         "Durable agent sessions",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 
 		SuggestionsMinimumDistance: 2,
 
-		Version: readBuild().version,
-		Args:    unknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("drover {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -109,6 +102,13 @@ and is driven on from there.
 		root.AddCommand(c.make(f))
 		return root
 	}
+	root.Long = `drover keeps conversations with language models in durable sessions and drives
+them: a run that is killed in the middle of an answer stands where it stopped,
+and is driven on from there.
+
+"drover help TOPIC" explains more than the commands:
+` + topicList()
+	root.Version = readBuild().version
 	for _, c := range commandRows() {
 		root.AddCommand(c.make(f))
 	}
