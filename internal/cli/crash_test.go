@@ -10,25 +10,37 @@ import (
 	"github.com/drover-run/drover/pkg/store/sqlite"
 )
 
-// The crash matrix of the engine over every encoding (spec §9.3). It stands here
-// because this package links all of them and is tested without the race detector.
+// The tests of the engine's deaths over the encodings on disk (spec §9.3). They
+// stand here because this package links both and is tested without the race
+// detector.
+
+func inJSONL(t testing.TB) (store.Driver, string)  { return &jsonl.Driver{}, t.TempDir() }
+func inSQLite(t testing.TB) (store.Driver, string) { return &sqlite.Driver{}, t.TempDir() }
+
 func TestCrash(t *testing.T) {
 	encodings := []struct {
 		name   string
 		driver func(testing.TB) (store.Driver, string)
-		short  enginetest.CrashPlan
+		short  []enginetest.CrashPlan
 	}{
-		{"memory", enginetest.Memory, enginetest.CrashPlan{Commits: 5, Effects: 5, Twice: 24}},
-		{"jsonl", func(t testing.TB) (store.Driver, string) { return &jsonl.Driver{}, t.TempDir() }, enginetest.CrashPlan{Commits: 12}},
-		{"sqlite", func(t testing.TB) (store.Driver, string) { return &sqlite.Driver{}, t.TempDir() }, enginetest.CrashPlan{Cases: 4, Commits: 12}},
+		{"memory", enginetest.Memory, []enginetest.CrashPlan{{Commits: 5, Effects: 5, Twice: 24}}},
+		{"jsonl", inJSONL, []enginetest.CrashPlan{{Commits: 12}, {Cases: 9, Commits: 12, Effects: 12, Breakpoints: 24, Twice: 6}}},
+		{"sqlite", inSQLite, []enginetest.CrashPlan{{Cases: 4, Commits: 12}, {Cases: 17, Commits: 12, Effects: 12, Breakpoints: 24, Twice: 6}}},
 	}
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
-			plan := e.short
+			plans := e.short
 			if os.Getenv("DROVER_TEST_LONG") != "" {
-				plan = enginetest.CrashPlan{Commits: 1, Effects: 1}
+				plans = []enginetest.CrashPlan{{Commits: 1, Effects: 1, Breakpoints: 1, Twice: 5}}
 			}
-			enginetest.Crash(t, e.driver, plan)
+			for _, plan := range plans {
+				enginetest.Crash(t, e.driver, plan)
+			}
 		})
 	}
+}
+
+func TestRandomHistories(t *testing.T) {
+	t.Run("jsonl", func(t *testing.T) { enginetest.RandomHistories(t, inJSONL, "40") })
+	t.Run("sqlite", func(t *testing.T) { enginetest.RandomHistories(t, inSQLite, "15") })
 }

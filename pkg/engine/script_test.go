@@ -22,7 +22,7 @@ import (
 // wherever its processes die: crashes cost attempts and nothing else. Its provider
 // answers by what it is asked, its tools may run again.
 func TestRandomScriptsSurviveCrashes(t *testing.T) {
-	fewer(t, "20")
+	enginetest.Fewer(t, "20")
 	rapid.Check(t, randomScript)
 }
 
