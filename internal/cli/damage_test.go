@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -71,4 +72,15 @@ func cmdBadPage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = f.WriteAt(make([]byte, 64), offset)
 	ts.Check(errors.Join(err, f.Close()))
+}
+
+// age FILE: nobody has touched the file for two hours.
+func cmdAge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: age FILE")
+	}
+	path := ts.MkAbs(args[0])
+	info, err := os.Stat(path)
+	ts.Check(err)
+	ts.Check(os.Chtimes(path, time.Time{}, info.ModTime().Add(-2*time.Hour)))
 }

@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "field": cmdField, "setfield": cmdSetField, "setout": cmdSetOut, "count": cmdCount, "until": cmdUntil,
-			"sql": cmdSQL, "cutoff": cmdCutOff, "badpage": cmdBadPage,
+			"sql": cmdSQL, "cutoff": cmdCutOff, "badpage": cmdBadPage, "age": cmdAge,
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})

@@ -17,6 +17,8 @@ type verifyOptions struct {
 	all      bool
 	fast     bool
 	repair   bool
+
+	leftovers []string // of the repository, when all of it is checked
 }
 
 func newVerifyCmd(f *factory, runF func(context.Context, *verifyOptions) error) *cobra.Command {
@@ -31,7 +33,8 @@ func newVerifyCmd(f *factory, runF func(context.Context, *verifyOptions) error) 
 sequence numbers, lanes, operations, what is pending, and the totals against the
 usage ledger. Nothing is written, unless --repair-index asks for it: then what is
 derived from the entries and the ledger is made anew before the check. Warnings
-alone are no failure.` +
+alone are no failure. With --all, the temporary files of sessions that never came
+into being are told as well; the next session that is made removes them.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		ValidArgsFunction: completeSession(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -70,6 +73,11 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 	}, func(i int) error { return o.out.item(items[i].write) })
 	if err != nil {
 		return bySignal(ctx, err)
+	}
+	if o.all {
+		if o.leftovers, err = o.repo.Leftovers(ctx); err != nil {
+			return err
+		}
 	}
 	return o.report(items)
 }
@@ -179,11 +187,17 @@ func (o *verifyOptions) report(items []verified) error {
 			d.bool("ok", ok)
 			d.int("sessions", int64(len(items)))
 			d.int("problems", int64(problems))
+			if o.all {
+				d.strs("leftovers", o.leftovers)
+			}
 		})
 	}, func(w io.Writer) error {
 		p := &lines{w: w}
 		for _, item := range items {
 			item.print(p)
+		}
+		for _, path := range o.leftovers {
+			p.line("warning leftover: %s is a temporary file of a session that never came into being", escapeLine(path))
 		}
 		return p.err
 	})

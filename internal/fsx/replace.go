@@ -67,6 +67,23 @@ func Temps(path string, suffixes ...string) ([]string, error) {
 	return out, nil
 }
 
+// TempTarget returns the name of the target that a file name, with or without one
+// of the suffixes, is that of a temporary file of; false when it is of none.
+func TempTarget(name string, suffixes ...string) (target string, ok bool) {
+	for _, suffix := range suffixes {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	rest, dotted := strings.CutPrefix(name, ".")
+	at := strings.LastIndex(rest, tempMark)
+	if !dotted || at <= 0 {
+		return "", false
+	}
+	if after, ok := cutTempSuffix(rest[at:]); !ok || after != "" {
+		return "", false
+	}
+	return rest[:at], true
+}
+
 // ReplaceOptions govern a whole-file replacement.
 type ReplaceOptions struct {
 	// Existing allows an existing file to be replaced. Without it an existing

@@ -279,3 +279,23 @@ func TestTempsAreTheTargetsOwn(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestTempTarget(t *testing.T) {
+	for name, want := range map[string]string{
+		".s.jsonl.tmp-0a1b2c3d":        "s.jsonl",
+		".s.db.tmp-0a1b2c3d-wal":       "s.db",
+		".a.tmp-00000000.tmp-0a1b2c3d": "a.tmp-00000000", // a name may hold the mark
+		"s.jsonl.tmp-0a1b2c3d":         "",
+		".s.jsonl.tmp-0a1b2c3":         "",
+		".s.jsonl.tmp-0a1b2c3d4":       "",
+		".s.jsonl.tmp-0A1B2C3D":        "",
+		".s.jsonl.tmp-0a1b2c3d-other":  "",
+		".tmp-0a1b2c3d":                "",
+		".s.jsonl":                     "",
+		"":                             "",
+	} {
+		if got, ok := fsx.TempTarget(name, "-wal"); got != want || ok != (want != "") {
+			t.Errorf("%q is a temporary file of %q, %t; want %q", name, got, ok, want)
+		}
+	}
+}

@@ -30,7 +30,8 @@ type RepoOptions struct {
 // §2.8). A session is one file, ID.EXT, and has at most one open owner. All
 // methods are safe for concurrent use.
 type Repo struct {
-	o RepoOptions
+	o     RepoOptions
+	swept sync.Once
 
 	mu    sync.Mutex
 	taken map[string]bool // paths that are open or being written by this Repo
@@ -205,6 +206,7 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 		if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
 			return fmt.Errorf("make repository: %w", err)
 		}
+		r.sweep(ctx)
 	}
 	if err := d.Build(ctx, r.path(d, next.Header.ID), next, o); err != nil {
 		return err
