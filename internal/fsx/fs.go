@@ -19,6 +19,9 @@ type FS interface {
 	// RenameNew renames in one step, and fails with an error that wraps
 	// fs.ErrExist when newName exists.
 	RenameNew(oldName, newName string) error
+	// Link gives a file a second name, and fails with an error that wraps
+	// fs.ErrExist when that is taken.
+	Link(oldName, newName string) error
 	// Remove removes a file.
 	Remove(name string) error
 	// SyncDir makes the names in a folder survive power loss.
@@ -55,6 +58,9 @@ func (OS) Rename(oldName, newName string) error { return os.Rename(oldName, newN
 
 // RenameNew renames without replacing.
 func (OS) RenameNew(oldName, newName string) error { return renameNew(oldName, newName) }
+
+// Link is os.Link.
+func (OS) Link(oldName, newName string) error { return os.Link(oldName, newName) }
 
 // Remove is os.Remove.
 func (OS) Remove(name string) error { return os.Remove(name) }

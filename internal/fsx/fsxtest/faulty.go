@@ -24,6 +24,7 @@ const (
 	Truncate Op = "truncate"
 	Close    Op = "close"
 	Rename   Op = "rename"
+	Link     Op = "link"
 	Remove   Op = "remove"
 	SyncDir  Op = "syncdir"
 	Chmod    Op = "chmod"
@@ -134,6 +135,14 @@ func (f *FS) RenameNew(oldName, newName string) error {
 		return err
 	}
 	return fsx.OS{}.RenameNew(oldName, newName)
+}
+
+// Link links unless a rule forbids it.
+func (f *FS) Link(oldName, newName string) error {
+	if err := f.fail(Link, newName); err != nil {
+		return err
+	}
+	return fsx.OS{}.Link(oldName, newName)
 }
 
 // Remove removes unless a rule forbids it.
