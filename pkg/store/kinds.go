@@ -38,9 +38,6 @@ func checkKinds(ctx context.Context, q Queries, tx Tx) error {
 		if changed == nil {
 			changed = make(map[cell]bool)
 		}
-		if changed == nil {
-			changed = make(map[cell]bool)
-		}
 		changed[cell{w.Address, w.Kind}] = w.Op != OpDelete
 		if w.Op == OpDelete {
 			continue

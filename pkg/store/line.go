@@ -17,10 +17,18 @@ type Line struct {
 	idle   chan struct{} // closed when a sealed line has drained
 }
 
+// job is the work of a ticket: an interface, so that a job that needs memory of
+// its own takes no second piece for a closure.
+type job interface{ run() error }
+
+type jobFunc func() error
+
+func (f jobFunc) run() error { return f() }
+
 // Ticket is the promise of one admitted job.
 type Ticket struct {
 	line   *Line
-	run    func() error
+	job    job
 	waited bool // admitted by Do: its caller waits for it
 	next   *Ticket
 
@@ -53,7 +61,7 @@ func (t *Ticket) Wait(ctx context.Context) error {
 
 // end tells the waiters; the line's lock is held.
 func (t *Ticket) end(err error) {
-	t.ended, t.err, t.run = true, err, nil
+	t.ended, t.err, t.job = true, err, nil
 	if t.done != nil {
 		close(t.done)
 	}
@@ -62,25 +70,33 @@ func (t *Ticket) end(err error) {
 // Enqueue admits a job and returns at once. Jobs of one goroutine keep their
 // order.
 func (l *Line) Enqueue(run func() error) *Ticket {
-	t := &Ticket{line: l, run: run}
+	t := &Ticket{job: jobFunc(run)}
+	l.enqueue(t)
+	return t
+}
+
+// enqueue admits a ticket that has its job.
+func (l *Line) enqueue(t *Ticket) {
+	t.line = l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sealed != nil {
 		t.end(l.sealed)
-		return t
+		return
 	}
 	l.push(t)
 	if !l.busy {
 		l.busy = true
 		go l.drain()
 	}
-	return t
 }
 
 // Do admits a job and waits for it. On an idle line the job runs on the
 // caller's goroutine; a context that ends first leaves a queued job to run
 // without its caller.
-func (l *Line) Do(ctx context.Context, run func() error) error {
+func (l *Line) Do(ctx context.Context, run func() error) error { return l.do(ctx, jobFunc(run)) }
+
+func (l *Line) do(ctx context.Context, j job) error {
 	l.mu.Lock()
 	if l.sealed != nil {
 		err := l.sealed
@@ -88,7 +104,7 @@ func (l *Line) Do(ctx context.Context, run func() error) error {
 		return err
 	}
 	if l.busy {
-		t := &Ticket{line: l, run: run, waited: true}
+		t := &Ticket{line: l, job: j, waited: true}
 		l.push(t)
 		l.mu.Unlock()
 		return t.Wait(ctx)
@@ -96,7 +112,7 @@ func (l *Line) Do(ctx context.Context, run func() error) error {
 	l.busy = true
 	l.mu.Unlock()
 	defer l.release()
-	return run()
+	return j.run()
 }
 
 // push queues an admitted job; the lock is held.
@@ -143,7 +159,7 @@ func (l *Line) drain() {
 	t := l.pop()
 	l.mu.Unlock()
 	for t != nil {
-		err := t.run()
+		err := t.job.run()
 		l.mu.Lock()
 		t.end(err)
 		t = l.pop()

@@ -82,21 +82,37 @@ func (s *Session) line(lane string) *Line {
 // A job that still waits its turn when the session is closed is refused with
 // ErrClosed and never runs.
 func (s *Session) Mutate(ctx context.Context, lane string, fn func(*Mutator) error) error {
-	return s.line(lane).Do(ctx, func() error { return s.job(lane, fn) })
+	return s.line(lane).do(ctx, s.job(lane, fn))
 }
 
 // Enqueue admits such a job without waiting for it. Jobs that one goroutine
 // enqueues run in that order (spec §3.7). An admitted one still runs when the
 // session is closed, but not after a fault (spec §4.7, §4.8).
 func (s *Session) Enqueue(lane string, fn func(*Mutator) error) *Ticket {
-	return s.line(lane).Enqueue(func() error { return s.job(lane, fn) })
+	j := s.job(lane, fn)
+	j.ticket.job = j
+	s.line(lane).enqueue(&j.ticket)
+	return &j.ticket
 }
 
-func (s *Session) job(lane string, fn func(*Mutator) error) (err error) {
-	m := &Mutator{Queries: s.Queries, session: s, lane: lane}
-	defer m.spent.Store(true)
-	defer s.caught(&err)
-	return fn(m)
+// laneJob is one job of a lane with all that it takes, in one piece: there is one
+// for every frame of an answer.
+type laneJob struct {
+	ticket Ticket // of an enqueued one
+	m      Mutator
+	fn     func(*Mutator) error
+}
+
+func (s *Session) job(lane string, fn func(*Mutator) error) *laneJob {
+	return &laneJob{m: Mutator{Queries: s.Queries, session: s, lane: lane}, fn: fn}
+}
+
+func (j *laneJob) run() (err error) {
+	defer j.m.spent.Store(true)
+	defer j.m.session.caught(&err)
+	fn := j.fn
+	j.fn = nil // whoever keeps the ticket keeps nothing of what it did
+	return fn(&j.m)
 }
 
 // Mutator is the callback-scoped write capability of one lane job (spec §2.8).
@@ -105,6 +121,7 @@ type Mutator struct {
 	session *Session
 	lane    string
 	spent   atomic.Bool
+	commit  commit
 }
 
 // Lane names the lane whose line the job holds.
@@ -119,19 +136,16 @@ func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
 	if !m.spent.CompareAndSwap(false, true) {
 		return CommitResult{}, ErrMutatorUsed
 	}
-	return m.session.commit(tx)
+	m.commit = commit{session: m.session, tx: tx}
+	// It is never interrupted: a caller that stops waiting must not tear a
+	// transaction.
+	err := m.session.commits.do(context.Background(), &m.commit)
+	res := m.commit.res
+	m.commit = commit{}
+	return res, err
 }
 
-// commit runs on the session's commit queue and is never interrupted: a caller
-// that stops waiting must not tear a transaction.
-func (s *Session) commit(tx Tx) (CommitResult, error) {
-	c := &commit{session: s, tx: tx}
-	err := s.commits.Do(context.Background(), c.run)
-	return c.res, err
-}
-
-// commit is one transaction in the commit queue. It happens for every frame of an
-// answer, so that it allocates little.
+// commit is one transaction in the session's commit queue.
 type commit struct {
 	session *Session
 	tx      Tx

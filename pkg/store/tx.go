@@ -39,8 +39,8 @@ type Write struct {
 	Op      WriteOp
 	Address Address
 	Value   json.RawMessage
-	Entry   NewEntry
-	Usage   NewUsage
+	Entry   *NewEntry // of KindEntry
+	Usage   *NewUsage // of KindUsage
 
 	err error // why it could not be encoded; commit reports it
 }
@@ -49,10 +49,10 @@ type Write struct {
 type Tx []Write
 
 // InsertEntry is the write that places a complete entry.
-func InsertEntry(e NewEntry) Write { return Write{Kind: KindEntry, Entry: e} }
+func InsertEntry(e NewEntry) Write { return Write{Kind: KindEntry, Entry: &e} }
 
 // InsertUsage is the write that adds a ledger row.
-func InsertUsage(u NewUsage) Write { return Write{Kind: KindUsage, Usage: u} }
+func InsertUsage(u NewUsage) Write { return Write{Kind: KindUsage, Usage: &u} }
 
 // CommitResult describes one committed transaction (spec §1.4, D11).
 type CommitResult struct {
@@ -79,6 +79,36 @@ type Base struct {
 	Now     int64 // Unix ms
 	// Lookup says what an id already names in the store.
 	Lookup func(id string) (IDKind, error)
+	// Scratch, when set, lends its memory to the records.
+	Scratch *Scratch
+}
+
+// Scratch is memory for the records of one transaction after another. Records
+// that Prepare made with it, and the values and list elements in them, hold until
+// it is used again: who keeps one copies it. The zero value is ready.
+type Scratch struct {
+	records []Record
+	values  []byte
+}
+
+// scratchBytes is how much of a transaction's values a Scratch holds: a few of
+// the engine's.
+const scratchBytes = 16 << 10
+
+// take gives n zero records and room for values; a nil Scratch has none.
+func (s *Scratch) take(n int) ([]Record, []byte) {
+	if s == nil {
+		return make([]Record, n), nil
+	}
+	clear(s.records) // what the last transaction held may go
+	if cap(s.records) < n {
+		s.records = make([]Record, n)
+	}
+	s.records = s.records[:n]
+	if s.values == nil {
+		s.values = make([]byte, 0, scratchBytes)
+	}
+	return s.records, s.values
 }
 
 // Prepare checks, encodes and numbers a whole transaction before anything
@@ -89,7 +119,8 @@ type Base struct {
 // it is.
 func Prepare(tx Tx, base Base) ([]Record, CommitResult, error) {
 	p := preparer{base: base, stamp: max(base.Now, base.Newest), seq: base.NextSeq}
-	records := make([]Record, len(tx))
+	var records []Record
+	records, p.values = base.Scratch.take(len(tx))
 	seqs := make([]int64, len(tx))
 	for i := range tx {
 		if err := p.write(&tx[i], &records[i]); err != nil {
@@ -106,10 +137,11 @@ func Prepare(tx Tx, base Base) ([]Record, CommitResult, error) {
 }
 
 type preparer struct {
-	base  Base
-	stamp int64
-	seq   int64
-	ids   map[string]IDKind // taken by this transaction
+	base   Base
+	stamp  int64
+	seq    int64
+	ids    map[string]IDKind // taken by this transaction
+	values []byte            // lent: values go behind its length, up to its capacity
 
 	broken error // what made a look-up fail: no fault of the transaction
 }
@@ -121,9 +153,9 @@ func (p *preparer) write(w *Write, r *Record) error {
 	r.Kind, r.Op = w.Kind, w.Op
 	switch w.Kind {
 	case KindEntry:
-		return p.entry(&w.Entry, r)
+		return p.entry(w.Entry, r)
 	case KindUsage:
-		return p.usage(&w.Usage, r)
+		return p.usage(w.Usage, r)
 	default:
 		return p.addressed(w, r)
 	}
@@ -190,7 +222,7 @@ func structuralField(name string) bool {
 // exactly on custom entries, and no assistant answer that is still pending.
 func checkShape(e *NewEntry) error {
 	switch {
-	case e.ID == "":
+	case e == nil || e.ID == "":
 		return fmt.Errorf("entry has no id")
 	case !isText(e.ID) || !isText(e.CustomType):
 		return fmt.Errorf("entry %q: id or customType is no text", e.ID)
@@ -227,7 +259,7 @@ func compact(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 func (p *preparer) usage(u *NewUsage, r *Record) error {
-	if u.ID == "" {
+	if u == nil || u.ID == "" {
 		return fmt.Errorf("usage row has no id")
 	}
 	if !isText(u.ID) || !isText(u.EntryID) {
@@ -270,11 +302,16 @@ func (p *preparer) addressed(w *Write, r *Record) error {
 	if w.Op == OpDelete {
 		return nil
 	}
-	value, err := compact(w.Value)
+	var err error
+	if room := len(p.values); len(w.Value) <= cap(p.values)-room {
+		p.values, err = rawjson.Compact(p.values, w.Value)
+		r.Value = p.values[room:len(p.values):len(p.values)]
+	} else {
+		r.Value, err = compact(w.Value)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.Address, err)
 	}
-	r.Value = value
 	return nil
 }
 

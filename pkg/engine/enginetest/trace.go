@@ -98,15 +98,15 @@ func frameString(raw []byte) string {
 	return s
 }
 
-func entryString(e store.NewEntry) string {
+func entryString(e *store.NewEntry) string {
 	parent := "the root"
 	if e.ParentID != "" {
 		parent = entryName(e.ParentID)
 	}
-	return fmt.Sprintf("entry %s under %s = %s", entryName(e.ID), parent, contentString(e))
+	return fmt.Sprintf("entry %s under %s = %s", entryName(e.ID), parent, contentString(*e))
 }
 
-func usageString(u store.NewUsage) string {
+func usageString(u *store.NewUsage) string {
 	usage := u.Usage
 	if u.RawUsage != nil {
 		usage, _ = message.ParseUsage(u.RawUsage)

@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type backend struct {
 	buf    []byte
 	places []memory.Place
 	sizes  []int64
+	// scratch has the records of the transaction at hand; the State keeps no bytes
+	// of those that it has a place for.
+	scratch store.Scratch
 }
 
 // enter waits for the turn of its caller, who gives it back with leave.
@@ -84,7 +88,9 @@ func (b *backend) commit(tx store.Tx) (store.CommitResult, error) {
 	if b.broken != nil {
 		return store.CommitResult{}, fmt.Errorf("refused after a failed commit: %w", b.broken)
 	}
-	records, res, err := store.Prepare(tx, b.Base(b.now()))
+	base := b.Base(b.now())
+	base.Scratch = &b.scratch
+	records, res, err := store.Prepare(tx, base)
 	if err != nil {
 		return store.CommitResult{}, err
 	}
@@ -142,7 +148,10 @@ func (b *backend) encode(records []store.Record) {
 	b.places, b.sizes = b.places[:len(records)], b.sizes[:len(records)]
 	b.buf = appendLine(b.buf, records, b.places, b.sizes)
 	for i, p := range b.places {
-		b.places[i] = held(&records[i], moved(p, b.size))
+		r := &records[i]
+		if b.places[i] = held(r, moved(p, b.size)); b.places[i] == (memory.Place{}) {
+			r.Value = bytes.Clone(r.Value)
+		}
 	}
 }
 

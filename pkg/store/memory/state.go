@@ -189,7 +189,7 @@ func (s *State) Apply(records []store.Record, places []Place, stamp int64) store
 			at = places[i]
 		}
 		_ = s.apply(&records[i], at)
-		s.stats = s.stats.Add(records[i])
+		s.count(&records[i])
 	}
 	s.newest = max(s.newest, stamp)
 	return s.stats
@@ -210,8 +210,15 @@ func (s *State) Replay(r *store.Record, at Place) error {
 	if err := s.apply(r, at); err != nil {
 		return err
 	}
-	s.stats = s.stats.Add(*r)
+	s.count(r)
 	return nil
+}
+
+// count adds a record to the projection, which most records are none of.
+func (s *State) count(r *store.Record) {
+	if r.Entry != nil || r.Usage != nil {
+		s.stats = s.stats.Add(*r)
+	}
 }
 
 // ReplayUsage is Replay for a usage row whose numbers the caller has read.

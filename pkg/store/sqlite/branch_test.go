@@ -28,7 +28,7 @@ func drawTree(rt *rapid.T, prefix string) []store.NewEntry {
 		id := fmt.Sprintf("%s-%02d", prefix, i)
 		switch kind := rapid.SampledFrom([]store.EntryType{store.TypeMessage, store.TypeMessage, store.TypeCompaction, store.TypeCustom}).Draw(rt, "type"); kind {
 		case store.TypeMessage:
-			out[i] = userEntry(id, parent).Entry
+			out[i] = *userEntry(id, parent).Entry
 		case store.TypeCustom:
 			out[i] = store.CustomEntry(id, parent, rapid.SampledFrom([]string{"app.a", "app.b"}).Draw(rt, "custom type"), nil)
 		default:

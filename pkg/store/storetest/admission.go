@@ -108,6 +108,9 @@ func refusesStructure(t *testing.T, f *fixture) {
 	for name, e := range cases {
 		t.Run(name, func(t *testing.T) { refuse(t, b, store.InsertEntry(e)) })
 	}
+	for _, kind := range []store.WriteKind{store.KindEntry, store.KindUsage} {
+		refuse(t, b, store.Write{Kind: kind})
+	}
 	t.Run("a usage row without an id", func(t *testing.T) { refuse(t, b, usageWrite("", "", 1, 0)) })
 }
 

@@ -97,7 +97,7 @@ func writeString(w store.Write) string {
 	return "delete " + w.Address.String()
 }
 
-func entryString(e store.NewEntry) string {
+func entryString(e *store.NewEntry) string {
 	s := "insert entry " + e.ID + " (" + string(e.Type)
 	if e.CustomType != "" {
 		s += " " + e.CustomType
@@ -109,7 +109,7 @@ func entryString(e store.NewEntry) string {
 	return s
 }
 
-func usageString(u store.NewUsage) string {
+func usageString(u *store.NewUsage) string {
 	s := "insert usage " + u.ID
 	if u.EntryID != "" {
 		s += " of " + u.EntryID
