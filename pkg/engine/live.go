@@ -26,7 +26,7 @@ func (l *Lane) revealLater(e op.Event, change func() error) (*store.Ticket, erro
 	if err := change(); err != nil {
 		return nil, err
 	}
-	return l.h.events.enqueue([]op.Event{e}), nil
+	return l.h.events.enqueueOne(e), nil
 }
 
 // draft is an answer while it arrives (spec §5.4).

@@ -21,7 +21,7 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	defer span.End(nil)
 	s := &stream{
 		pass: p, draft: draft{responseID: req.ResponseEntryID},
-		frames: frames{lane: p.lane, operationID: p.operationID, responseID: req.ResponseEntryID},
+		frames: frames{lane: p.lane, responseID: req.ResponseEntryID, list: op.Frames(p.operationID, req.ResponseEntryID)},
 	}
 	p.lane.setDraft(&s.draft)
 	for ev := range events {
@@ -185,10 +185,10 @@ func (s *stream) complaint() string {
 
 // frames appends the frames of one response in provider order (spec §3.7).
 type frames struct {
-	lane        *Lane
-	operationID string
-	responseID  string
-	latest      *store.Ticket
+	lane       *Lane
+	responseID string
+	list       store.List[message.Frame]
+	latest     *store.Ticket
 }
 
 // put enqueues one append and returns at once: the lane line keeps the order, and
@@ -198,7 +198,7 @@ func (f *frames) put(frame message.Frame) {
 		if !f.lane.owns(f.responseID) {
 			return errOperationEnded
 		}
-		_, err := m.Commit(store.Tx{op.Frames(f.operationID, f.responseID).Append(frame)})
+		_, err := m.Commit(store.Tx{f.list.Append(frame)})
 		return err
 	})
 }

@@ -87,22 +87,19 @@ func decide[T any](ctx context.Context, l *Lane, plan func(context.Context, stor
 }
 
 // onLine runs a job on the lane's line and hands over what it found. A caller
-// whose context ends gets nothing of a job that then still runs, so that the two
-// share no variable.
+// whose context ends gets nothing of a job that then still runs: only without an
+// error has the job ended, and may what it found be looked at.
 func onLine[T any](ctx context.Context, l *Lane, job func(*store.Mutator) (T, error)) (T, error) {
-	found := make(chan T, 1)
-	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) error {
-		x, err := job(m)
-		if err == nil {
-			found <- x
-		}
+	var found T
+	err := l.h.session.Mutate(ctx, l.name, func(m *store.Mutator) (err error) {
+		found, err = job(m)
 		return err
 	})
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return <-found, nil
+	return found, nil
 }
 
 // defect marks what op calls invalid as a broken invariant of this lane.

@@ -54,13 +54,14 @@ func (c LaneConfiguration) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `},"thinkingLevel":`...)
 	dst = rawjson.AppendQuote(dst, string(c.ThinkingLevel))
 	dst = append(dst, `,"activeToolNames":`...)
-	return append(appendTexts(dst, c.ActiveToolNames), '}'), nil
+	return append(AppendTexts(dst, c.ActiveToolNames), '}'), nil
 }
 
 // MarshalJSON is AppendJSON.
 func (c LaneConfiguration) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil) }
 
-func appendTexts(dst []byte, texts []string) []byte {
+// AppendTexts writes an array of texts; none are [], never null.
+func AppendTexts(dst []byte, texts []string) []byte {
 	dst = append(dst, '[')
 	for i, s := range texts {
 		if i > 0 {
@@ -83,7 +84,7 @@ func (s LaneState) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"currentOperationId":`...)
 	dst, _ = s.CurrentOperationID.AppendJSON(dst)
 	dst = append(dst, `,"pendingNextRun":`...)
-	return append(appendTexts(dst, s.PendingNextRun), '}'), nil
+	return append(AppendTexts(dst, s.PendingNextRun), '}'), nil
 }
 
 // MarshalJSON is AppendJSON.

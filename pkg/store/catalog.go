@@ -199,7 +199,7 @@ func (row *catalogRow) appendLine(dst []byte) ([]byte, error) {
 	body = append(body, `,"name":`...)
 	body = rawjson.AppendQuote(body, row.summary.Name)
 	body = append(body, `,"lanes":`...)
-	body = appendTexts(body, row.summary.Lanes)
+	body = AppendTexts(body, row.summary.Lanes)
 	body = append(body, `,"open":`...)
 	body = strconv.AppendBool(body, row.summary.Open)
 	body = appendIntField(body, "messages", row.summary.Stats.MessageCount)

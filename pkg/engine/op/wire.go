@@ -150,18 +150,6 @@ func decodeSummary(raw []byte) (SummaryGeneration, error) {
 // MarshalJSON writes the phase with its kind.
 func (Starting) MarshalJSON() ([]byte, error) { return []byte(`{"kind":"starting"}`), nil }
 
-// MarshalJSON writes the phase with its kind.
-func (c Checkpoint) MarshalJSON() ([]byte, error) {
-	type body Checkpoint
-	return tagged("kind", "checkpoint", body(c))
-}
-
-// MarshalJSON writes the phase with its kind.
-func (a Assistant) MarshalJSON() ([]byte, error) {
-	type body Assistant
-	return tagged("kind", "assistant", body(a))
-}
-
 // UnmarshalJSON refuses what is no checkpoint.
 func (c *Checkpoint) UnmarshalJSON(raw []byte) error {
 	if kind, err := tagOf(raw, "kind"); err != nil || kind != "checkpoint" {
@@ -206,18 +194,6 @@ func (d DeferredPhase) MarshalJSON() ([]byte, error) {
 func (f FailureDrain) MarshalJSON() ([]byte, error) {
 	type body FailureDrain
 	return tagged("kind", "failure_drain", body(f))
-}
-
-// MarshalJSON writes the generation with its status.
-func (g Ready) MarshalJSON() ([]byte, error) {
-	type body Ready
-	return tagged("status", "ready", body(g))
-}
-
-// MarshalJSON writes the generation with its status.
-func (g EffectPending) MarshalJSON() ([]byte, error) {
-	type body EffectPending
-	return tagged("status", "effect_pending", body(g))
 }
 
 // MarshalJSON writes the generation with its status.

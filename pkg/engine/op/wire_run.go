@@ -16,15 +16,6 @@ type runWire struct {
 	LatestAssistantEntryID store.LeafID    `json:"latestAssistantEntryId"`
 }
 
-// MarshalJSON writes the state of §3.2.
-func (s RunState) MarshalJSON() ([]byte, error) {
-	phase, err := marshal(s.Phase)
-	if err != nil {
-		return nil, err
-	}
-	return tagged("kind", KindRun, runWire{s.Control, s.Settings, phase, s.Inbox, s.LatestAssistantEntryID})
-}
-
 // UnmarshalJSON reads the state of §3.2.
 func (s *RunState) UnmarshalJSON(raw []byte) error {
 	var w runWire
@@ -140,30 +131,10 @@ func nonNil(ids []string) []string {
 	return ids
 }
 
-// MarshalJSON writes empty queues as [], never null.
-func (i Inbox) MarshalJSON() ([]byte, error) {
-	type body Inbox
-	return marshal(body{nonNil(i.Steer), nonNil(i.FollowUp), nonNil(i.Writes)})
-}
-
 type continuationWire struct {
 	Kind                  ContinuationKind `json:"kind"`
 	OverflowRecoveryUsed  *bool            `json:"overflowRecoveryUsed,omitempty"`
 	IncludeFinalAssistant *bool            `json:"includeFinalAssistant,omitempty"`
-}
-
-// MarshalJSON writes the field that belongs to the kind.
-func (c Continuation) MarshalJSON() ([]byte, error) {
-	w := continuationWire{Kind: c.Kind}
-	switch c.Kind {
-	case NeedAssistantKind:
-		w.OverflowRecoveryUsed = &c.OverflowRecoveryUsed
-	case MayFinishKind:
-		w.IncludeFinalAssistant = &c.IncludeFinalAssistant
-	default:
-		return nil, fmt.Errorf("unknown continuation %q", c.Kind)
-	}
-	return marshal(w)
 }
 
 // UnmarshalJSON refuses an unknown kind.
