@@ -170,8 +170,12 @@ func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 		}
 		err = p.beforeDrive(t)
 	}
+	var before []byte // the state from which the last step went on
 	for err == nil || p.interrupted(err) {
-		if t, err = p.current(ctx); err != nil {
+		if t, err = p.current(ctx); err == nil && before != nil {
+			err = p.progress(before, t)
+		}
+		if err != nil {
 			break
 		}
 		if p.mustYield(t) && !waits(t) {
@@ -181,12 +185,11 @@ func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 		if stop, err = p.step(ctx, t); stop != nil && err == nil {
 			return *stop, nil
 		}
+		before = nil
 		if errors.Is(err, errAgain) {
 			err = nil
-			continue
-		}
-		if err == nil {
-			err = p.progress(ctx, t)
+		} else if err == nil {
+			before = t.Stored
 		}
 	}
 	if !errors.Is(err, errOperationEnded) {
@@ -228,12 +231,8 @@ func (p *pass) interrupted(err error) bool {
 
 // progress refuses a step that left the state as it was: going round again would
 // never end.
-func (p *pass) progress(ctx context.Context, before op.Turn) error {
-	after, err := p.current(ctx)
-	if err != nil {
-		return err
-	}
-	if bytes.Equal(before.Stored, after.Stored) {
+func (p *pass) progress(before []byte, after op.Turn) error {
+	if bytes.Equal(before, after.Stored) {
 		return &Defect{Lane: p.lane.name, Err: fmt.Errorf("no progress at %s", op.PointOf(after.State))}
 	}
 	return nil

@@ -97,15 +97,6 @@ func (b *bus) enqueue(events []op.Event) *store.Ticket {
 	})
 }
 
-// enqueueOne is enqueue for one event, which takes no memory while nobody
-// listens: there is one for every part of an answer.
-func (b *bus) enqueueOne(e op.Event) *store.Ticket {
-	if b.idle() {
-		return nil
-	}
-	return b.enqueue([]op.Event{e})
-}
-
 // emit delivers one event and waits for it.
 func (b *bus) emit(ctx context.Context, e op.Event) {
 	if b.idle() {

@@ -13,20 +13,20 @@ import (
 // reveal changes what a snapshot shows of live work and enqueues the event that
 // tells it, in one step: a watcher has every change either in its snapshot or as
 // an event, never both (spec §5.4). It returns once the event is delivered; a
-// change that fails tells nothing.
-func (l *Lane) reveal(ctx context.Context, e op.Event, change func() error) error {
-	delivery, err := l.revealLater(e, change)
+// change that fails tells nothing. The event is only made when somebody listens.
+func (l *Lane) reveal(ctx context.Context, tell func() op.Event, change func() error) error {
+	delivery, err := l.revealLater(tell, change)
 	await(ctx, delivery)
 	return err
 }
 
-func (l *Lane) revealLater(e op.Event, change func() error) (*store.Ticket, error) {
+func (l *Lane) revealLater(tell func() op.Event, change func() error) (*store.Ticket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := change(); err != nil {
+	if err := change(); err != nil || l.h.events.idle() {
 		return nil, err
 	}
-	return l.h.events.enqueueOne(e), nil
+	return l.h.events.enqueue([]op.Event{tell()}), nil
 }
 
 // draft is an answer while it arrives (spec §5.4).

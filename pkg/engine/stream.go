@@ -98,13 +98,8 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 		s.final = ev.Message
 		return false
 	}
-	l := s.pass.lane
-	out := op.Event{Type: op.EventMessageUpdate, Lane: l.name, RunID: s.pass.operationID, Stream: &ev, Partial: s.partial}
-	if ev.Type == message.EventStart {
-		s.started = true
-		out = op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: ev.Message}
-	}
-	s.broken = l.reveal(ctx, out, func() error {
+	s.started = s.started || ev.Type == message.EventStart
+	s.broken = s.pass.lane.reveal(ctx, func() op.Event { return s.told(ev) }, func() error {
 		if err := s.draft.growing.AddEvent(ev); err != nil {
 			return err
 		}
@@ -116,6 +111,14 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 	return s.broken == nil
 }
 
+func (s *stream) told(ev message.StreamEvent) op.Event {
+	e := op.Event{Type: op.EventMessageUpdate, Lane: s.pass.lane.name, RunID: s.pass.operationID, Stream: &ev, Partial: s.partial}
+	if ev.Type == message.EventStart {
+		e = op.Event{Type: op.EventMessageStart, Lane: e.Lane, RunID: e.RunID, Message: ev.Message}
+	}
+	return e
+}
+
 // ended tells the final message; one that was never streamed starts here, too.
 func (s *stream) ended(ctx context.Context, final message.Message) {
 	l := s.pass.lane
@@ -124,11 +127,12 @@ func (s *stream) ended(ctx context.Context, final message.Message) {
 		return nil
 	}
 	e := op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: final}
+	tell := func() op.Event { return e }
 	if !s.started {
-		_ = l.reveal(ctx, e, became)
+		_ = l.reveal(ctx, tell, became)
 	}
 	e.Type, e.EntryID = op.EventMessageEnd, s.draft.responseID
-	_ = l.reveal(ctx, e, became)
+	_ = l.reveal(ctx, tell, became)
 }
 
 func (s *stream) partial() message.Message {

@@ -218,10 +218,12 @@ func (i *invocation) show(ctx context.Context, t op.EventType, e op.ToolEvent, c
 	})
 }
 
-func (i *invocation) event(t op.EventType, e op.ToolEvent) op.Event {
-	p := i.batch.pass
-	e.CallID, e.Name = i.call.ID, i.call.Name
-	return op.Event{Type: t, Lane: p.lane.name, RunID: p.operationID, TurnID: i.batch.turnID, Recovery: i.recovery, Tool: &e}
+func (i *invocation) event(t op.EventType, e op.ToolEvent) func() op.Event {
+	return func() op.Event {
+		p := i.batch.pass
+		e.CallID, e.Name = i.call.ID, i.call.Name
+		return op.Event{Type: t, Lane: p.lane.name, RunID: p.operationID, TurnID: i.batch.turnID, Recovery: i.recovery, Tool: &e}
+	}
 }
 
 func (i *invocation) update(partial message.ToolResult, checkpoint bool) {
