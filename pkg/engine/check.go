@@ -16,27 +16,30 @@ import (
 // its lane and readable, what it names is there and what it reserved is not,
 // every operation value has an open operation, and everything that waits for
 // placement has an owner (spec §9.1, D7).
-func Check(ctx context.Context, r store.Reader) iter.Seq[store.Problem] {
-	return func(yield func(store.Problem) bool) {
-		c := checker{
-			open: map[string]bool{}, waiting: map[string]*waiting{}, frames: map[string]bool{},
-			reserved: map[string]string{}, named: map[string]string{},
-		}
-		if err := c.lanes(ctx, r); err != nil {
-			yield(problem("unreadable", "lanes", "%v", err))
-			return
-		}
-		if err := c.records(ctx, r); err != nil {
-			yield(problem("unreadable", "values", "%v", err))
-			return
-		}
-		c.absences()
-		for _, p := range c.problems {
-			if !yield(p) {
-				return
-			}
-		}
+func Check(ctx context.Context, r store.Reader) store.Inspection {
+	c := &checker{
+		open: map[string]bool{}, waiting: map[string]*waiting{}, frames: map[string]bool{},
+		reserved: map[string]string{}, named: map[string]string{},
 	}
+	if err := c.lanes(ctx, r); err != nil {
+		return unreadable{problem("unreadable", "lanes", "%v", err)}
+	}
+	return c
+}
+
+// unreadable is a check that could not begin.
+type unreadable struct{ found store.Problem }
+
+func (unreadable) Record(*store.Record) {}
+
+func (u unreadable) Problems() iter.Seq[store.Problem] {
+	return func(yield func(store.Problem) bool) { yield(u.found) }
+}
+
+// Problems tells what was found among the records, and what was not.
+func (c *checker) Problems() iter.Seq[store.Problem] {
+	c.absences()
+	return slices.Values(c.problems)
 }
 
 type checker struct {
@@ -159,22 +162,8 @@ func (c *checker) reserves(where string, ids ...string) {
 	}
 }
 
-func (c *checker) records(ctx context.Context, r store.Reader) error {
-	snap, err := r.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer snap.Close()
-	for record, err := range snap.Skeleton() {
-		if err != nil {
-			return err
-		}
-		c.record(record)
-	}
-	return nil
-}
-
-func (c *checker) record(r store.Record) {
+// Record compares the next record with what the operations say.
+func (c *checker) Record(r *store.Record) {
 	switch r.Kind {
 	case store.KindEntry:
 		c.entry(r.Entry.ID)

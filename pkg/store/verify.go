@@ -27,9 +27,19 @@ type Problem struct {
 	Where    string   `json:"where"`
 }
 
-// Check is a part of Verify that another package knows how to do, such as the
-// ownership of operation values.
-type Check func(ctx context.Context, r Reader) iter.Seq[Problem]
+// Check begins a part of Verify that another package knows how to do, such as the
+// ownership of operation values. It may read what it needs of the session, but
+// the records come to it by themselves.
+type Check func(ctx context.Context, r Reader) Inspection
+
+// Inspection is a check under way: it takes part in the one pass over the records.
+type Inspection interface {
+	// Record looks at the next record in sequence order. That of an entry or a
+	// ledger row may have no payload, and none is valid after the call.
+	Record(r *Record)
+	// Problems are the findings, once every record has been seen.
+	Problems() iter.Seq[Problem]
+}
 
 // Checker is implemented by readers that can check their own encoding: framing,
 // indexes, leftovers (D7). Problems runs beside the reader's queries.
@@ -44,7 +54,7 @@ func Verify(ctx context.Context, r Reader, checks ...Check) iter.Seq[Problem] {
 
 // Verification checks one session against the invariants of spec §9.1.
 type Verification struct {
-	// Checks are the parts that other packages know; they run last.
+	// Checks are the parts that other packages know; their findings come last.
 	Checks []Check
 	// Fast looks at the lanes alone, beyond what opening the session checked: no
 	// entry, no payload, no ledger.
@@ -65,16 +75,19 @@ func (v *Verification) Problems(ctx context.Context, r Reader) iter.Seq[Problem]
 			return
 		}
 		own := besides(ctx, r)
-		run.run(ctx, r)
+		for _, check := range v.Checks {
+			run.inspections = append(run.inspections, check(ctx, r))
+		}
+		whole := run.run(ctx, r)
 		v.Counts = run.counts
 		if problems := own(run.stopped); !run.stopped {
 			run.all(slices.Values(problems))
 		}
-		for _, check := range v.Checks {
-			if run.stopped {
-				return
+		for _, inspection := range run.inspections {
+			if run.stopped || !whole {
+				return // nobody can tell what the records that were not read would show
 			}
-			run.all(check(ctx, r))
+			run.all(inspection.Problems())
 		}
 	}
 }
@@ -132,6 +145,8 @@ type verifier struct {
 	last   int64       // the newest sequence number seen
 	stats  Stats
 	counts Counts
+
+	inspections []Inspection
 
 	addresses  map[Address]WriteKind
 	namespaces map[string]bool // unknown ones that were reported
@@ -219,25 +234,27 @@ func (v *verifier) lineage(h Header) {
 	}
 }
 
-func (v *verifier) run(ctx context.Context, r Reader) {
+// run makes the pass over the records, whole when all of them could be read.
+func (v *verifier) run(ctx context.Context, r Reader) (whole bool) {
 	v.lineage(r.Header())
 	before, err := r.Stats(ctx)
 	if err != nil {
 		v.report(ProblemOf(err))
-		return
+		return false
 	}
 	if err := v.records(ctx, r); err != nil {
 		v.report(ProblemOf(err))
-		return
+		return false
 	}
 	v.references()
 	v.checkLanes()
 	after, err := r.Stats(ctx)
 	if err != nil {
 		v.report(ProblemOf(err))
-		return
+		return false
 	}
 	v.checkStats(before, after)
+	return true
 }
 
 func (v *verifier) records(ctx context.Context, r Reader) error {
@@ -264,85 +281,14 @@ func (v *verifier) records(ctx context.Context, r Reader) error {
 	return nil
 }
 
-// reading is a snapshot that is read on one core while its records are judged on
-// another.
-type reading struct {
-	batches chan []Record // closed at the end, then err is set
-	done    chan struct{}
-	err     error
-}
-
-// A batch is large enough to make the handing over cheap, and small enough to
-// keep little in memory.
-const (
-	batchRecords = 128
-	batchBytes   = 256 << 10
-)
-
-func readAhead(ctx context.Context, snap *Snapshot) *reading {
-	a := &reading{batches: make(chan []Record, 2), done: make(chan struct{})}
-	go func() {
-		defer close(a.batches)
-		a.err = a.read(ctx, snap)
-	}()
-	return a
-}
-
-func (a *reading) read(ctx context.Context, snap *Snapshot) error {
-	batch, size := make([]Record, 0, batchRecords), 0
-	for rec, err := range snap.Records {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			a.hand(batch) // what was read is judged
-			return err
-		}
-		batch, size = append(batch, rec), size+rec.size()
-		if len(batch) < batchRecords && size < batchBytes {
-			continue
-		}
-		if !a.hand(batch) {
-			return nil
-		}
-		batch, size = make([]Record, 0, batchRecords), 0
-	}
-	a.hand(batch)
-	return nil
-}
-
-func (r *Record) size() int {
-	switch {
-	case r.Entry != nil:
-		return len(r.Entry.Payload)
-	case r.Usage != nil:
-		return len(r.Usage.Usage) + len(r.Usage.Details)
-	}
-	return len(r.Value)
-}
-
-// hand passes a batch on, false when nobody wants it any more.
-func (a *reading) hand(batch []Record) bool {
-	select {
-	case a.batches <- batch:
-		return true
-	case <-a.done:
-		return false
-	}
-}
-
-// stop waits for the end of the reading, which it brings about.
-func (a *reading) stop() {
-	close(a.done)
-	for range a.batches {
-	}
-}
-
 func (v *verifier) record(r *Record) {
 	if r.Seq <= v.last {
 		v.fail("sequence", recordName(r), "sequence number %d does not rise above %d", r.Seq, v.last)
 	}
 	v.last = max(v.last, r.Seq)
+	for _, inspection := range v.inspections {
+		inspection.Record(r)
+	}
 	switch r.Kind {
 	case KindEntry:
 		v.stats = v.stats.Add(*r)

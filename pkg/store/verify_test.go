@@ -303,15 +303,35 @@ func TestProblemOf(t *testing.T) {
 func TestVerifyRunsOtherChecks(t *testing.T) {
 	d := sound()
 	d.own = []store.Problem{{Code: "framing", Severity: store.SeverityError, Message: "m", Where: "w"}}
-	check := func(code string) store.Check {
-		return func(context.Context, store.Reader) iter.Seq[store.Problem] {
-			return slices.Values([]store.Problem{{Code: code, Severity: store.SeverityWarning}})
-		}
-	}
-	want := []string{"error framing w: m", "warning op : ", "warning more : "}
-	if diff := cmp.Diff(want, verify(t, d, check("op"), check("more"))); diff != "" {
+	want := []string{"error framing w: m", "warning op saw [1 2 3 4]: ", "warning more saw [1 2 3 4]: "}
+	if diff := cmp.Diff(want, verify(t, d, checkCoded("op"), checkCoded("more"))); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
+}
+
+// A check that could not see every record has nothing to say.
+func TestVerifyDropsChecksOfWhatCannotBeRead(t *testing.T) {
+	d := sound()
+	d.err = errors.New("disk gone")
+	if diff := cmp.Diff([]string{"error unreadable : disk gone"}, verify(t, d, checkCoded("op"))); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// seen is a check whose one finding tells which records came.
+type seen struct {
+	code string
+	seqs []int64
+}
+
+func checkCoded(code string) store.Check {
+	return func(context.Context, store.Reader) store.Inspection { return &seen{code: code} }
+}
+
+func (s *seen) Record(r *store.Record) { s.seqs = append(s.seqs, r.Seq) }
+
+func (s *seen) Problems() iter.Seq[store.Problem] {
+	return slices.Values([]store.Problem{{Code: s.code, Severity: store.SeverityWarning, Where: fmt.Sprintf("saw %d", s.seqs)}})
 }
 
 // patient is a reader whose own check has an end only when it is cut short.
@@ -337,9 +357,7 @@ func TestVerifyCutsTheEncodingsCheckShort(t *testing.T) {
 func TestVerifyStopsWhenToldTo(t *testing.T) {
 	d := sound(messageRecord("a", "gone", userText), messageRecord("a", "gone", userText), valueRecord("pi.x", "", `1`))
 	d.own = []store.Problem{{Code: "own"}, {Code: "own"}}
-	never := func(context.Context, store.Reader) iter.Seq[store.Problem] {
-		return slices.Values([]store.Problem{{Code: "late"}})
-	}
+	never := checkCoded("late")
 	all := verify(t, d, never)
 	for n := range len(all) {
 		seen := 0
