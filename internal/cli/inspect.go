@@ -106,7 +106,7 @@ func (in *inspection) read(ctx context.Context, o *inspectOptions, r store.Reade
 	if in.stats, err = r.Stats(ctx); err != nil {
 		return err
 	}
-	if in.lease, err = o.base.lease(ctx, in.ref); err != nil {
+	if in.lease, err = o.leaseIn(ctx, r, in.ref); err != nil {
 		return err
 	}
 	in.lanes, err = engine.Inspect(ctx, r, engine.InspectOptions{

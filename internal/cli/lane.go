@@ -55,7 +55,7 @@ func newLaneListCmd(f *factory, runF func(context.Context, *laneListOptions) err
 
 func runLaneList(ctx context.Context, o *laneListOptions) error {
 	return o.withReader(ctx, o.session, func(ref store.Ref, r store.Reader) error {
-		lease, err := o.lease(ctx, ref)
+		lease, err := o.leaseIn(ctx, r, ref)
 		if err != nil {
 			return err
 		}

@@ -97,6 +97,15 @@ func (b *base) lease(ctx context.Context, ref store.Ref) (*store.Lease, error) {
 	return b.repo.Lease(ctx, ref)
 }
 
+// leaseIn tells who owns a session that r is a view of: in the moment of the view,
+// where it can tell, so that the answer fits the rest and takes no second opening.
+func (b *base) leaseIn(ctx context.Context, r store.Reader, ref store.Ref) (*store.Lease, error) {
+	if l, ok := r.(store.LeaseReader); ok {
+		return l.Lease(ctx)
+	}
+	return b.lease(ctx, ref)
+}
+
 // target is the session that an argument means to a command that writes. A
 // legacy file is converted first where that is allowed (D58).
 func (b *base) target(ctx context.Context, arg string) (store.Ref, error) {

@@ -149,6 +149,13 @@ type Driver interface {
 	List(ctx context.Context, dir string) ([]string, error)
 }
 
+// LeaseReader is a view that also tells who owned the session at the moment that it
+// sees, nil when nobody did: the lease of an encoding that keeps it with the rest.
+type LeaseReader interface {
+	Reader
+	Lease(ctx context.Context) (*Lease, error)
+}
+
 // Lease names the owner of a session (D19, D23).
 type Lease struct {
 	OwnerID   string `json:"ownerId"`

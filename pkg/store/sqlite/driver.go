@@ -68,15 +68,11 @@ func (Driver) Lease(_ context.Context, path string) (*store.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := h.claim()
+	l, err := h.lease()
 	if err := errors.Join(err, h.close()); err != nil {
 		return nil, err
 	}
-	if c.owner == "" {
-		return nil, nil
-	}
-	l := c.lease(store.SystemNow())
-	return &l, nil
+	return l, nil
 }
 
 // Delete removes the database, its side files and what interrupted replacements

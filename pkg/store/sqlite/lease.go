@@ -73,6 +73,16 @@ const sqlAcquire = `UPDATE writer_lease SET owner_id = ?1, fence = ?2, expires_a
 	host = ?5, boot_id = ?6, pid_ns = ?7, pid = ?8, pid_start = ?9, acquired_at = ?10, command = ?11, socket = ?12
 	WHERE ifnull(CAST(owner_id AS TEXT), '') = ?13 AND CAST(fence AS INTEGER) = ?14 AND ifnull(CAST(expires_at_ms AS INTEGER), 0) = ?15`
 
+// lease is the claim as others see it now, nil when nobody has made one.
+func (h *handle) lease() (*store.Lease, error) {
+	c, err := h.claim()
+	if err != nil || c.owner == "" {
+		return nil, err
+	}
+	l := c.lease(store.SystemNow())
+	return &l, nil
+}
+
 // succeed takes the session over from the claim that was judged; false means
 // that another contender was faster.
 func (h *handle) succeed(old, next claim) (bool, error) {

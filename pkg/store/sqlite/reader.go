@@ -88,6 +88,16 @@ func needsFolder(err error) bool {
 	return false
 }
 
+// Lease reads the lease row of the view's moment, see Driver.Lease.
+func (r *reader) Lease(ctx context.Context) (*store.Lease, error) {
+	var l *store.Lease
+	err := r.lookup(ctx, func(h *handle) (err error) {
+		l, err = h.lease()
+		return err
+	})
+	return l, err
+}
+
 // Snapshot reads the moment of the view.
 func (r *reader) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 	return snapshot(ctx, r.near, r.row, func() error { return nil })

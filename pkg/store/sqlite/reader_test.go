@@ -133,6 +133,29 @@ func TestViewIsOneMoment(t *testing.T) {
 	}
 }
 
+// TestViewTellsTheLeaseOfItsMoment: who owned the session then, not who does now.
+func TestViewTellsTheLeaseOfItsMoment(t *testing.T) {
+	path := newSession(t)
+	before, err := openReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	b := open(t, path, store.OpenOptions{Owner: store.OwnerInfo{Command: "prompt"}})
+	during, err := openReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer during.Close()
+	mustClose(t, b)
+	if l, err := before.Lease(ctx); err != nil || l != nil && l.Live {
+		t.Errorf("before anybody owned it: %+v, %v", l, err)
+	}
+	if l, err := during.Lease(ctx); err != nil || l == nil || !l.Live || l.Command != "prompt" {
+		t.Errorf("while it was owned: %+v, %v", l, err)
+	}
+}
+
 // TestReadsInsideASnapshot: a view answers other queries between two records.
 func TestReadsInsideASnapshot(t *testing.T) {
 	path := newSession(t)
