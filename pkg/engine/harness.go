@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,7 +49,7 @@ func New(ctx context.Context, o Options) (*Harness, error) {
 		h.lanes[l.name] = l
 	}
 	if h.lanes[store.MainLane] == nil {
-		return nil, &Defect{Lane: store.MainLane, Err: errors.New("the session has no main lane")}
+		return nil, &Defect{Lane: store.MainLane, Err: &store.Corrupt{Offset: -1, Msg: "the session has no main lane"}}
 	}
 	o.Session.OnFault(h.fault)
 	return h, nil

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -260,7 +259,7 @@ func LaneNames(ctx context.Context, q store.Queries) ([]string, error) {
 		names[i] = l.Address.Key
 	}
 	if len(names) == 0 {
-		return nil, &Defect{Lane: store.MainLane, Err: errors.New("the session has no lanes")}
+		return nil, &Defect{Lane: store.MainLane, Err: &store.Corrupt{Offset: -1, Msg: "the session has no lanes"}}
 	}
 	return names, nil
 }
