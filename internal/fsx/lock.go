@@ -19,6 +19,7 @@ const maxLockInfo = 64 << 10
 type Lock struct {
 	path string
 	f    *flock.Flock
+	file fs.FileInfo // of the locked file, which it stays as long as it is open
 }
 
 // TryLock takes the lock at path at once, creating its file when needed. It
@@ -41,6 +42,9 @@ func TryLock(path string) (*Lock, error) {
 			return nil, nil
 		}
 		l := &Lock{path: path, f: f}
+		if l.file, err = f.Stat(); err != nil {
+			return nil, errors.Join(fmt.Errorf("stat lock: %w", err), l.Unlock())
+		}
 		// The file may have been unlinked between open and lock: then the lock
 		// protects nothing, and the next one is on the file that is there now.
 		named, err := l.Named()
@@ -68,10 +72,6 @@ func DanglingLink(path string) bool {
 // Named reports whether the lock's path still names the locked file. Once it
 // does not, another process may hold a lock of its own.
 func (l *Lock) Named() (bool, error) {
-	mine, err := l.f.Stat()
-	if err != nil {
-		return false, fmt.Errorf("stat lock: %w", err)
-	}
 	there, err := os.Stat(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -79,7 +79,7 @@ func (l *Lock) Named() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("stat lock: %w", err)
 	}
-	return os.SameFile(mine, there), nil
+	return os.SameFile(l.file, there), nil
 }
 
 // Info returns what the lock file says; nothing about it is to be trusted.

@@ -41,11 +41,13 @@ type backend struct {
 	bare   bool  // the last line still needs its newline
 	torn   int64 // the number of the line that lies between size and end, if any
 	broken error // why nothing more is accepted
-	tally  tally
-	idle   int64 // the size below which no compaction starts by itself
-	buf    []byte
-	places []memory.Place
-	sizes  []int64
+	// identity says which file this is, nil until somebody asks; its size is old.
+	identity fs.FileInfo
+	tally    tally
+	idle     int64 // the size below which no compaction starts by itself
+	buf      []byte
+	places   []memory.Place
+	sizes    []int64
 	// scratch has the records of the transaction at hand; the State keeps no bytes
 	// of those that it has a place for.
 	scratch store.Scratch
@@ -166,9 +168,12 @@ func (b *backend) Check(ctx context.Context) error {
 }
 
 func (b *backend) check() error {
-	mine, err := b.file.Stat()
-	if err != nil {
-		return fmt.Errorf("check session: %w", err)
+	if b.identity == nil {
+		mine, err := b.file.Stat()
+		if err != nil {
+			return fmt.Errorf("check session: %w", err)
+		}
+		b.identity = mine
 	}
 	there, err := os.Stat(b.path)
 	switch {
@@ -176,11 +181,11 @@ func (b *backend) check() error {
 		return &store.Lost{Path: b.path, Reason: "deleted"}
 	case err != nil:
 		return fmt.Errorf("check session: %w", err)
-	case !os.SameFile(mine, there):
+	case !os.SameFile(b.identity, there):
 		return &store.Lost{Path: b.path, Reason: "replaced"}
-	case mine.Size() < b.end:
+	case there.Size() < b.end:
 		return &store.Lost{Path: b.path, Reason: "truncated"}
-	case mine.Size() > b.end:
+	case there.Size() > b.end:
 		return &store.Lost{Path: b.path, Reason: "appended to"}
 	}
 	named, err := b.lock.Named()

@@ -161,7 +161,7 @@ func (b *backend) exchange(ctx context.Context, next *rewrite, limit int64, judg
 	b.Adopt(next.state)
 	// The old file stays open for those who still read it; the runtime closes it
 	// behind the last of them.
-	b.file, b.size, b.end, b.bare, b.tally = file, next.size, next.size, false, next.tally
+	b.file, b.identity, b.size, b.end, b.bare, b.tally = file, nil, next.size, next.size, false, next.tally
 	return err
 }
 
