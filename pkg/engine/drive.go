@@ -135,6 +135,7 @@ func mismatch(ctx context.Context, q store.Queries, t op.Turn, expected string) 
 // event, so that the lane stays locally busy until then.
 func (p *pass) run() {
 	defer p.lane.h.passes.Done()
+	deepen(passStack)
 	p.span = p.lane.h.opts.Telemetry.Start(telemetry.SpanRun, telemetry.String("pi.operation_id", p.operationID), telemetry.String("pi.lane", p.lane.name))
 	p.err = p.lane.h.session.Guard(func() (err error) {
 		p.outcome, err = p.drive(context.Background())
@@ -145,6 +146,18 @@ func (p *pass) run() {
 	p.remove()
 	p.gate.Close(errOperationEnded)
 	close(p.done)
+}
+
+// passStack is how much stack a pass needs, in bytes.
+const passStack = 16 << 10
+
+// deepen gives a young goroutine the stack that it will need in one step; it would
+// be copied at every doubling, with more on it each time.
+//
+//go:noinline
+func deepen(size int) byte {
+	var room [passStack]byte
+	return room[size-1]
 }
 
 // remove takes the pass off the lane in a job of its own; a sealed line no

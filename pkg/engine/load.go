@@ -78,6 +78,9 @@ type decoded[T any] struct {
 }
 
 func (d *decoded[T]) required(ctx context.Context, q store.Getter, lane string, v store.Value[T]) (T, error) {
+	if store.Unchanged(ctx, q, v.Address(), d.seq) {
+		return d.value, nil
+	}
 	raw, ok, err := q.Value(ctx, v.Address())
 	if err == nil && ok && raw.Seq == d.seq {
 		return d.value, nil

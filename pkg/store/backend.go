@@ -175,6 +175,30 @@ type Getter interface {
 	Value(ctx context.Context, addr Address) (StoredValue, bool, error)
 }
 
+// SeqGetter is implemented by a store that can tell which write set a value
+// without reading it.
+type SeqGetter interface {
+	// ValueSeq is the sequence number of the value at an address, false without one.
+	ValueSeq(ctx context.Context, addr Address) (int64, bool, error)
+}
+
+// Unchanged reports that the value at an address is still the one that the write
+// of that sequence number set. False means that it has to be read to know.
+func Unchanged(ctx context.Context, q Getter, addr Address, seq int64) bool {
+	switch x := q.(type) {
+	case *Mutator:
+		q = x.Queries
+	case *Session:
+		q = x.Queries
+	}
+	s, ok := q.(SeqGetter)
+	if !ok {
+		return false
+	}
+	now, found, err := s.ValueSeq(ctx, addr)
+	return err == nil && found && now == seq
+}
+
 // Stored is a decoded value with the sequence number of its last set.
 type Stored[T any] struct {
 	Address Address

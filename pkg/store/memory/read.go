@@ -91,6 +91,16 @@ func (s *State) Value(ctx context.Context, addr store.Address) (store.StoredValu
 	return v, true, nil
 }
 
+// ValueSeq tells which write set the current value at an address.
+func (s *State) ValueSeq(ctx context.Context, addr store.Address) (seq int64, found bool, err error) {
+	err = s.read(ctx, func() {
+		if v := s.values[addr.Namespace][addr.Key]; v != nil {
+			seq, found = v.seq, true
+		}
+	})
+	return seq, found, err
+}
+
 // ScanValues returns the values under a prefix in byte order of their keys.
 func (s *State) ScanValues(ctx context.Context, prefix store.Address) ([]store.StoredValue, error) {
 	var cells []cell
