@@ -258,7 +258,7 @@ func BenchmarkVerify(b *testing.B) {
 
 func verifyOne(d store.Driver, path string) error {
 	ctx := context.Background()
-	r, err := d.View(ctx, path)
+	r, err := store.ViewToVerify(ctx, d, path)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,11 @@ func (o *verifyOptions) check(ctx context.Context, item *verified) error {
 			return err
 		}
 	}
-	r, err := o.repo.View(ctx, item.ref)
+	view := o.repo.ViewToVerify
+	if o.fast {
+		view = o.repo.View
+	}
+	r, err := view(ctx, item.ref)
 	if err != nil {
 		return err
 	}

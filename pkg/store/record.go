@@ -91,6 +91,9 @@ type Record struct {
 	Value   json.RawMessage // a set value, an appended element
 	Entry   *Entry
 	Usage   *UsageRow
+	// Verdict stands in for the payloads of an entry or a ledger row that have
+	// been judged sound; only a judged snapshot has it.
+	Verdict *Verdict
 }
 
 // Stats is the maintained projection over entries and ledger: message entries

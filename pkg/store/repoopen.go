@@ -49,6 +49,11 @@ func (r *Repo) View(ctx context.Context, ref Ref) (Reader, error) {
 	return ask(r, ref, "read", func(d Driver) (Reader, error) { return d.View(ctx, ref.Path) })
 }
 
+// ViewToVerify is View for somebody who runs a full Verify.
+func (r *Repo) ViewToVerify(ctx context.Context, ref Ref) (Reader, error) {
+	return ask(r, ref, "read", func(d Driver) (Reader, error) { return ViewToVerify(ctx, d, ref.Path) })
+}
+
 // Header reads a session's header and no more of it.
 func (r *Repo) Header(ctx context.Context, ref Ref) (Header, error) {
 	return ask(r, ref, "read header of", func(d Driver) (Header, error) { return d.Header(ctx, ref.Path) })

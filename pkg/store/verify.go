@@ -141,9 +141,14 @@ type verifier struct {
 
 	ids    map[idKey]known
 	chains []callChain // the first is none
-	orphan []orphan    // references that nothing earlier satisfied
-	last   int64       // the newest sequence number seen
+
+	newestID string // the id that was given last, and what is known of it
+	newest   known
+
+	orphan []orphan // references that nothing earlier satisfied
+	last   int64    // the newest sequence number seen
 	stats  Stats
+	judged bool // records come with verdicts, and stats are not added up
 	counts Counts
 
 	inspections []Inspection
@@ -257,13 +262,21 @@ func (v *verifier) run(ctx context.Context, r Reader) (whole bool) {
 	return true
 }
 
+// manyIDs bounds the memory that is taken on the word of a sequence number.
+const manyIDs = 1 << 17
+
 func (v *verifier) records(ctx context.Context, r Reader) error {
 	snap, err := r.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	defer snap.Close()
-	ahead := readAhead(ctx, snap)
+	records := snap.Records
+	if v.judged = snap.Judged != nil; v.judged {
+		records = snap.Judged
+	}
+	v.ids = make(map[idKey]known, min(max(snap.NextSeq, 0), manyIDs))
+	ahead := readAhead(ctx, records)
 	defer ahead.stop()
 	for batch := range ahead.batches {
 		for i := range batch {
@@ -291,12 +304,11 @@ func (v *verifier) record(r *Record) {
 	}
 	switch r.Kind {
 	case KindEntry:
-		v.stats = v.stats.Add(*r)
 		v.counts.add(r, false)
-		v.entry(r.Entry)
+		v.entry(r.Entry, r.Verdict)
 	case KindUsage:
 		v.counts.add(r, false)
-		v.usage(r.Usage) // and its stats
+		v.usage(r.Usage, r.Verdict) // and its stats
 	default:
 		_, seen := v.addresses[r.Address]
 		v.counts.add(r, seen)
@@ -315,9 +327,11 @@ func recordName(r *Record) string {
 }
 
 // checkStats compares the projection with the records. A session that was
-// written meanwhile is left alone: its projection belongs to another moment.
+// written meanwhile is left alone: its projection belongs to another moment. So is
+// a judged one, whose projection was made of the records when they were judged.
 func (v *verifier) checkStats(before, after Stats) {
-	if v.stopped || !sameStats(before, after) || sameStats(after, v.stats) {
+	v.stats.MessageCount = v.counts.Messages
+	if v.stopped || v.judged || !sameStats(before, after) || sameStats(after, v.stats) {
 		return
 	}
 	v.fail("stats", "", "stats say %d messages and usage %s, the records %d and %s",

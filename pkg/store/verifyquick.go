@@ -23,7 +23,13 @@ type glance struct {
 // glanceAt passes once over a payload. sound means that message.Validate has
 // nothing against its message.
 func glanceAt(payload []byte) (g glance, sound bool) {
-	g = glance{b: payload, ok: true}
+	g, sound = glanceInto(payload)
+	return g, sound && g.i == len(payload)
+}
+
+// glanceInto is glanceAt for a payload that other text may follow; g.i is its end.
+func glanceInto(text []byte) (g glance, sound bool) {
+	g = glance{b: text, ok: true}
 	messages := 0
 	g.object(func(key []byte) {
 		if string(key) == `"message"` {
@@ -33,7 +39,7 @@ func glanceAt(payload []byte) (g glance, sound bool) {
 			g.skip()
 		}
 	})
-	g.ok = g.ok && g.i == len(payload) && messages == 1
+	g.ok = g.ok && messages == 1
 	return g, g.ok && g.sound()
 }
 
@@ -197,7 +203,10 @@ func (g *glance) object(field func(key []byte)) {
 			g.ok = false
 			return
 		}
-		g.i++
+		if g.i++; g.i < len(g.b) && g.b[g.i] <= ' ' {
+			g.ok = false // nothing stored has white space (D5)
+			return
+		}
 		field(key)
 	})
 }

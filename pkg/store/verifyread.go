@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"iter"
+)
 
 // reading is a snapshot that is read on one core while its records are judged on
 // another.
@@ -13,22 +16,22 @@ type reading struct {
 // A batch is large enough to make the handing over cheap, and small enough to
 // keep little in memory.
 const (
-	batchRecords = 128
+	batchRecords = 512
 	batchBytes   = 256 << 10
 )
 
-func readAhead(ctx context.Context, snap *Snapshot) *reading {
+func readAhead(ctx context.Context, records iter.Seq2[Record, error]) *reading {
 	a := &reading{batches: make(chan []Record, 2), done: make(chan struct{})}
 	go func() {
 		defer close(a.batches)
-		a.err = a.read(ctx, snap)
+		a.err = a.read(ctx, records)
 	}()
 	return a
 }
 
-func (a *reading) read(ctx context.Context, snap *Snapshot) error {
+func (a *reading) read(ctx context.Context, records iter.Seq2[Record, error]) error {
 	batch, size := make([]Record, 0, batchRecords), 0
-	for rec, err := range snap.Records {
+	for rec, err := range records {
 		if err == nil {
 			err = ctx.Err()
 		}

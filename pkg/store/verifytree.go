@@ -82,41 +82,57 @@ type orphan struct {
 	target string
 }
 
-func (v *verifier) take(id, where string, k known) {
+// take gives an id to an entry or a usage row, which what calls.
+func (v *verifier) take(what, id string, k known) {
 	key := keyOf(id)
 	if _, taken := v.ids[key]; taken {
-		v.fail("duplicate_id", where, "the id is taken by an earlier entry or usage row")
+		v.fail("duplicate_id", what+id, "the id is taken by an earlier entry or usage row")
 		return
 	}
 	v.ids[key] = k
+	v.newest, v.newestID = k, id
 }
 
-func (v *verifier) entry(e *Entry) {
-	where := "entry " + e.ID
+// named returns what is known of an id; most name what came just before.
+func (v *verifier) named(id string) known {
+	if id == v.newestID {
+		return v.newest
+	}
+	return v.ids[keyOf(id)]
+}
+
+func (v *verifier) entry(e *Entry, verdict *Verdict) {
 	var calls chainRef
+	if verdict == nil {
+		judged := JudgeEntry(e)
+		verdict = &judged
+	}
 	if e.ParentID != "" {
-		parent, ok := v.ids[keyOf(e.ParentID)]
-		if !ok || parent.kind != IDEntry {
+		parent := v.named(e.ParentID)
+		if parent.kind != IDEntry {
 			v.orphan = append(v.orphan, orphan{id: e.ID, target: e.ParentID})
 		}
 		calls = parent.calls
 	}
 	if (e.Type == TypeCustom) != (e.CustomType != "") {
-		v.fail("custom_type", where, "a %s entry has custom type %q", e.Type, e.CustomType)
+		v.fail("custom_type", "entry "+e.ID, "a %s entry has custom type %q", e.Type, e.CustomType)
 	}
-	v.utf8(e.Payload, where)
-	g, sound := glance{}, false
-	if e.Type == TypeMessage {
-		g, sound = glanceAt(e.Payload)
-	}
-	if sound {
-		calls = v.follow(&g, where, calls)
-	} else if err := validObject(e.Payload); err != nil {
-		v.fail("invalid_payload", where, "%v", err)
+	if verdict.Sound {
+		calls = v.follow(verdict, e.ID, calls)
 	} else {
-		calls = v.payload(e, where, calls)
+		calls = v.unsound(e, "entry "+e.ID, calls)
 	}
-	v.take(e.ID, where, known{IDEntry, calls})
+	v.take("entry ", e.ID, known{IDEntry, calls})
+}
+
+// unsound finds out what is wrong with a payload, which may be nothing.
+func (v *verifier) unsound(e *Entry, where string, calls chainRef) chainRef {
+	v.utf8(e.Payload, where)
+	if err := validObject(e.Payload); err != nil {
+		v.fail("invalid_payload", where, "%v", err)
+		return calls
+	}
+	return v.payload(e, where, calls)
 }
 
 // utf8 wants text that every reader reads alike. A surrogate without a partner is
@@ -129,13 +145,12 @@ func (v *verifier) utf8(raw []byte, where string) {
 
 // follow keeps track of tool calls and their results for a message that is known
 // to be sound.
-func (v *verifier) follow(g *glance, where string, calls chainRef) chainRef {
+func (v *verifier) follow(verdict *Verdict, id string, calls chainRef) chainRef {
 	switch {
-	case len(g.calls) > 0:
-		return v.chain(callChain{made: g.calls})
-	case string(g.role) == `"toolResult"`:
-		id, _ := rawjson.Unquote(g.callID) // it is a string
-		return v.result(id, where, calls)
+	case len(verdict.Calls) > 0:
+		return v.chain(callChain{made: verdict.Calls})
+	case verdict.Answers:
+		return v.result(verdict.CallID, "entry "+id, calls)
 	}
 	return calls
 }
@@ -252,8 +267,18 @@ func (v *verifier) result(id, where string, calls chainRef) chainRef {
 	return v.chain(callChain{up: calls, result: id})
 }
 
-func (v *verifier) usage(u *UsageRow) {
-	where := "usage " + u.ID
+func (v *verifier) usage(u *UsageRow, verdict *Verdict) {
+	if verdict == nil {
+		v.ledger(u, "usage "+u.ID)
+	}
+	if u.EntryID != "" && v.named(u.EntryID).kind != IDEntry {
+		v.orphan = append(v.orphan, orphan{usage: true, id: u.ID, target: u.EntryID})
+	}
+	v.take("usage ", u.ID, known{kind: IDUsage})
+}
+
+// ledger adds up a row of the ledger.
+func (v *verifier) ledger(u *UsageRow, where string) {
 	v.utf8(u.Usage, where)
 	v.utf8(u.Details, where)
 	if sum, err := message.ParseUsage(u.Usage); err == nil {
@@ -268,10 +293,6 @@ func (v *verifier) usage(u *UsageRow) {
 			v.fail("invalid_usage", where, "details are not JSON: %v", err)
 		}
 	}
-	if u.EntryID != "" && v.ids[keyOf(u.EntryID)].kind != IDEntry {
-		v.orphan = append(v.orphan, orphan{usage: true, id: u.ID, target: u.EntryID})
-	}
-	v.take(u.ID, where, known{kind: IDUsage})
 }
 
 // references judges what pointed to something that had not come yet.

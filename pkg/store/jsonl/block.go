@@ -54,12 +54,13 @@ const (
 
 // blockReader cuts a range of a file into blocks.
 type blockReader struct {
-	src  io.ReaderAt
-	read int64 // offset of what comes next
-	end  int64 // where to stop
-	size int   // of a block, unless a line is longer
-	rest []byte
-	over bool
+	src   io.ReaderAt
+	read  int64 // offset of what comes next
+	end   int64 // where to stop
+	size  int   // of a block, unless a line is longer
+	judge bool  // payloads are judged
+	rest  []byte
+	over  bool
 }
 
 // next fills b with the next lines, false after the last block.
@@ -112,7 +113,7 @@ func (r *blockReader) fill(b *block) (more bool, err error) {
 func blocks(r *blockReader, use func(*block) error) error {
 	workers := runtime.GOMAXPROCS(0)
 	if r.end-r.read < manyBlocks*int64(r.size) || workers == 1 {
-		b := &block{decoder: newDecoder()}
+		b := &block{decoder: newDecoder(r.judge)}
 		for r.next(b) {
 			b.decode()
 			if err := use(b); err != nil {
@@ -138,7 +139,7 @@ func newAssembly(r *blockReader, workers int) *assembly {
 	n := workers + 2
 	a := &assembly{r: r, workers: workers, free: make(chan *block, n), ordered: make(chan *block, n)}
 	for range n {
-		a.free <- &block{decoder: newDecoder(), decoded: make(chan struct{}, 1)}
+		a.free <- &block{decoder: newDecoder(r.judge), decoded: make(chan struct{}, 1)}
 	}
 	return a
 }

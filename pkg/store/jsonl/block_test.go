@@ -37,7 +37,7 @@ func loadIn(t interface{ Fatal(...any) }, path string, blockSize int) (o outcome
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loadBlocks(f, path, info.Size(), blockSize)
+	l, err := loading{size: blockSize}.load(f, path, info.Size())
 	if err != nil {
 		o.err = err.Error()
 		return o

@@ -20,10 +20,11 @@ type badLine struct{ fault }
 func (e badLine) Error() string { return e.msg }
 
 // replayed decodes one line into a fresh state and returns its live records.
-func replayed(line []byte) ([]store.Record, error) {
+func replayed(line []byte) ([]store.Record, error) { return replayedBy(newDecoder(false), line) }
+
+func replayedBy(d *decoder, line []byte) ([]store.Record, error) {
 	src := source{bytes.NewReader(line)}
 	p := newReplay(memory.NewState(store.Header{}, src), "")
-	d := newDecoder()
 	bad := d.line(bytes.TrimSuffix(line, []byte("\n")), 0, 0)
 	for i := range d.items {
 		if err := p.item(&d.items[i]); err != nil {
@@ -135,7 +136,7 @@ func TestCodecRoundTrip(t *testing.T) {
 // slowly decodes a one-object line by the slow path alone.
 func slowly(line []byte) ([]store.Record, error) {
 	p := newReplay(memory.NewState(store.Header{}, source{bytes.NewReader(line)}), "")
-	d := newDecoder()
+	d := newDecoder(false)
 	it := d.push()
 	if _, bad := d.slow(line, 0); bad != nil {
 		return nil, badLine{*bad}
@@ -171,6 +172,10 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		first, err := replayed(line)
+		judged, judgedErr := replayedBy(newDecoder(true), line)
+		if diff := cmp.Diff(first, judged); diff != "" || fmt.Sprint(err) != fmt.Sprint(judgedErr) {
+			t.Fatalf("%q when it is judged: %v, not %v (-any +judged):\n%s", line, judgedErr, err, diff)
+		}
 		if err != nil {
 			var bad badLine
 			if !errors.As(err, &bad) || bad.at < 0 || bad.at > len(line) {

@@ -34,6 +34,8 @@ type item struct {
 	line   int // counted from the first of its block
 	at     int // where the record starts in its line
 	size   int64
+
+	verdict store.Verdict // on its payloads, of an entry or a usage record
 }
 
 // decoder turns lines into records, whatever came before them: several can work
@@ -46,15 +48,18 @@ type decoder struct {
 	items []item // the records so far
 	ids   arena
 	names map[string]string // recurring strings
+	judge bool              // payloads are judged as well
 
 	record *store.Record // of the item that is being made; so are the next
 	entry  *store.Entry
 	usage  *store.UsageRow
 	place  *memory.Place
 	ref    *[]byte
+
+	verdict *store.Verdict
 }
 
-func newDecoder() *decoder { return &decoder{names: make(map[string]string)} }
+func newDecoder(judge bool) *decoder { return &decoder{names: make(map[string]string), judge: judge} }
 
 // push starts the next item, in the memory of an earlier one if there was one.
 func (d *decoder) push() *item {
@@ -65,11 +70,14 @@ func (d *decoder) push() *item {
 	}
 	it := &d.items[len(d.items)-1]
 	d.record, d.entry, d.usage, d.place, d.ref = &it.record, &it.entry, &it.usage, &it.place, &it.ref
+	d.verdict = &it.verdict
 	d.clear()
 	return it
 }
 
-func (d *decoder) clear() { *d.record, *d.place, *d.ref = store.Record{}, memory.Place{}, nil }
+func (d *decoder) clear() {
+	*d.record, *d.place, *d.ref, *d.verdict = store.Record{}, memory.Place{}, nil, store.Verdict{}
+}
 
 // line decodes the commit that one line holds. base is the line's offset in the
 // file, number that in its block.
@@ -132,6 +140,7 @@ func (d *decoder) element(line []byte, i int, base int64, number int) (int, *fau
 	if it.summed = it.record.Kind == store.KindUsage; it.summed {
 		sum, err := message.ParseUsage(it.usage.Usage)
 		it.sum, it.summed = sum, err == nil
+		it.verdict.Sound = d.judge && it.summed && rawjson.ValidUTF8(it.usage.Usage) < 0 && rawjson.ValidUTF8(it.usage.Details) < 0
 	}
 	return end, nil
 }
@@ -181,13 +190,7 @@ func (d *decoder) fastEntry(c *cursor) {
 		e.CustomType = d.name(c.name())
 	}
 	start := c.i
-	for c.takes(",") {
-		c.text()
-		c.literal(":")
-		c.value()
-	}
-	c.literal("}")
-	if c.bad || len(id) == 0 || e.Type == "" {
+	if d.payload(c); c.bad || len(id) == 0 || e.Type == "" {
 		c.bad = true
 		return
 	}
@@ -195,6 +198,31 @@ func (d *decoder) fastEntry(c *cursor) {
 		d.place.Payload = members
 	}
 	d.record.Seq, e.ID = e.Seq, d.ids.add(id)
+}
+
+// payload passes over the rest of an entry. Where payloads are judged, that of a
+// message is read once for both.
+func (d *decoder) payload(c *cursor) {
+	start := c.i
+	if d.judge && d.entry.Type == store.TypeMessage && c.takes(",") {
+		c.b[start] = '{' // which makes the rest of the record the payload
+		verdict, size := store.JudgeMessage(c.b[start:])
+		c.b[start] = ','
+		if c.i = start + size; verdict.Sound {
+			*d.verdict = verdict
+			return
+		}
+		c.i = start
+	}
+	for c.takes(",") {
+		c.text()
+		c.literal(":")
+		c.value()
+	}
+	c.literal("}")
+	if d.judge && d.entry.Type == store.TypeCustom && !c.bad {
+		d.verdict.Sound = rawjson.ValidUTF8(c.b[start:c.i]) < 0
+	}
 }
 
 func (d *decoder) fastUsage(c *cursor) {

@@ -25,6 +25,12 @@ type loaded struct {
 	tally tally
 }
 
+// loading is how a file is loaded.
+type loading struct {
+	size  int  // of a block
+	judge bool // payloads are judged while they are read
+}
+
 const (
 	// headerBuffer holds an ordinary header: a list of sessions reads many.
 	headerBuffer = 4 << 10
@@ -34,17 +40,21 @@ const (
 
 // load replays the first end bytes of the file at path (spec §1.7, D8, D15).
 func load(f fsx.File, path string, end int64) (*loaded, error) {
-	return loadBlocks(f, path, end, blockSize)
+	return loading{size: blockSize}.load(f, path, end)
 }
 
-func loadBlocks(f fsx.File, path string, end int64, size int) (*loaded, error) {
+func (o loading) load(f fsx.File, path string, end int64) (*loaded, error) {
 	h, begin, bare, err := readHeader(f, path, end)
 	if err != nil {
 		return nil, err
 	}
 	p := newReplay(memory.NewState(h, source{f}), path)
 	p.size, p.bare = begin, bare
-	r := &blockReader{src: f, read: begin, end: end, size: size}
+	if o.judge {
+		p.verdicts = new(memory.Verdicts)
+		p.state.Judged(p.verdicts)
+	}
+	r := &blockReader{src: f, read: begin, end: end, size: o.size, judge: o.judge}
 	if err := blocks(r, p.block); err != nil {
 		return nil, err
 	}
@@ -59,6 +69,8 @@ type replay struct {
 	lines int64 // whole ones, the header's too
 	size  int64 // where the last complete line ends
 	bare  bool  // the last complete line has no newline yet
+
+	verdicts *memory.Verdicts // nil: payloads are not judged
 }
 
 func newReplay(s *memory.State, path string) *replay {
@@ -112,7 +124,19 @@ func (p *replay) item(it *item) error {
 		return err
 	}
 	p.tally.add(r, it.size)
+	if p.verdicts != nil {
+		p.judged(r.Kind, it.verdict)
+	}
 	return nil
+}
+
+func (p *replay) judged(k store.WriteKind, v store.Verdict) {
+	switch k {
+	case store.KindEntry:
+		p.verdicts.Entry(v)
+	case store.KindUsage:
+		p.verdicts.Usage(v)
+	}
 }
 
 // known returns an id that the state probably holds already.

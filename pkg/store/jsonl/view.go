@@ -38,6 +38,15 @@ func (r *reader) Close() error {
 
 // View reads the session as it is now, beside whoever owns it.
 func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
+	return d.view(ctx, path, loading{size: blockSize})
+}
+
+// ViewJudged is View with payloads judged in the pass that looks for them.
+func (d Driver) ViewJudged(ctx context.Context, path string) (store.Reader, error) {
+	return d.view(ctx, path, loading{size: blockSize, judge: true})
+}
+
+func (d Driver) view(ctx context.Context, path string, o loading) (store.Reader, error) {
 	real, err := resolve(path)
 	if err != nil {
 		return nil, err
@@ -46,7 +55,7 @@ func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := loadSettled(f, path)
+	l, err := o.settled(f, path)
 	if err == nil {
 		return &reader{State: l.state, path: real, file: f, size: l.size, next: l.next, end: l.end, tally: l.tally}, nil
 	}
@@ -58,12 +67,12 @@ func (d Driver) View(ctx context.Context, path string) (store.Reader, error) {
 	return nil, err
 }
 
-func loadSettled(f fsx.File, path string) (*loaded, error) {
+func (o loading) settled(f fsx.File, path string) (*loaded, error) {
 	end, size, err := settledEnd(f)
 	if err != nil {
 		return nil, err
 	}
-	l, err := load(f, path, end)
+	l, err := o.load(f, path, end)
 	if err == nil {
 		l.end = size
 	}

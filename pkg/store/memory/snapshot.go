@@ -32,6 +32,11 @@ func (s *State) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 	bare.outline = true
 	snap.Records = func(yield func(store.Record, error) bool) { m.yield(ctx, yield) }
 	snap.Outline = func(yield func(store.Record, error) bool) { bare.yield(ctx, yield) }
+	if m.verdicts != nil {
+		judged := m
+		judged.judged = true
+		snap.Judged = func(yield func(store.Record, error) bool) { judged.yield(ctx, yield) }
+	}
 	return snap, nil
 }
 
@@ -74,6 +79,7 @@ type moment struct {
 	history
 	current []located
 	outline bool // without the payloads of entries and usage rows
+	judged  bool // without those that verdicts vouch for
 }
 
 // cursor is how far a moment has been read.
@@ -102,13 +108,42 @@ func (m moment) yield(ctx context.Context, yield func(store.Record, error) bool)
 	}
 }
 
+// rooms are where the entries and usage rows of a batch lie: some together, which
+// costs less than each on its own.
+type rooms struct {
+	entries []store.Entry
+	rows    []store.UsageRow
+}
+
+// room is how many lie together.
+const room = 32
+
+func (m *rooms) entry() *store.Entry {
+	if len(m.entries) == 0 {
+		m.entries = make([]store.Entry, room)
+	}
+	e := &m.entries[0]
+	m.entries = m.entries[1:]
+	return e
+}
+
+func (m *rooms) row() *store.UsageRow {
+	if len(m.rows) == 0 {
+		m.rows = make([]store.UsageRow, room)
+	}
+	u := &m.rows[0]
+	m.rows = m.rows[1:]
+	return u
+}
+
 // batch takes the next records in sequence order and reads their payloads.
 func (m moment) batch(at *cursor) ([]store.Record, error) {
 	out := make([]store.Record, 0, batchRecords)
 	var payloads, values deferred
+	var made rooms
 	for size := int64(0); len(out) < batchRecords && size < batchBytes; {
 		out = append(out, store.Record{})
-		n, ok := m.next(at, &out[len(out)-1], &payloads, &values)
+		n, ok := m.next(at, &out[len(out)-1], &made, &payloads, &values)
 		if !ok {
 			out = out[:len(out)-1]
 			break
@@ -123,7 +158,7 @@ func (m moment) batch(at *cursor) ([]store.Record, error) {
 
 // next moves to the record with the lowest sequence number and returns how many
 // bytes its payloads have.
-func (m moment) next(at *cursor, r *store.Record, payloads, values *deferred) (int64, bool) {
+func (m moment) next(at *cursor, r *store.Record, made *rooms, payloads, values *deferred) (int64, bool) {
 	const none = int64(1<<63 - 1)
 	entry, usage, current := none, none, none
 	if at.entry < m.entries.n {
@@ -140,10 +175,10 @@ func (m moment) next(at *cursor, r *store.Record, payloads, values *deferred) (i
 		return 0, false
 	case entry:
 		at.entry++
-		return m.entryRecord(int32(at.entry-1), r, payloads), true
+		return m.entryRecord(int32(at.entry-1), r, made.entry(), payloads), true
 	case usage:
 		at.usage++
-		return m.usageRecord(at.usage-1, r, values), true
+		return m.usageRecord(at.usage-1, r, made.row(), values), true
 	}
 	at.current++
 	c := &m.current[at.current-1]
@@ -152,25 +187,32 @@ func (m moment) next(at *cursor, r *store.Record, payloads, values *deferred) (i
 	return int64(len(c.raw)) + c.span.Len, true
 }
 
-func (m moment) entryRecord(i int32, r *store.Record, payloads *deferred) int64 {
-	r.Kind = store.KindEntry
-	r.Entry = &store.Entry{Structure: m.structure(i)}
+func (m moment) entryRecord(i int32, r *store.Record, e *store.Entry, payloads *deferred) int64 {
+	r.Kind, r.Entry = store.KindEntry, e
+	e.Structure = m.structure(i)
 	if m.outline {
 		return 0
+	}
+	if m.judged {
+		if r.Verdict = m.verdicts.entry(int(i)); r.Verdict != nil {
+			return 0
+		}
 	}
 	p := m.entries.at(int(i)).payload
 	m.payload(&r.Entry.Payload, p, payloads)
 	return p.size
 }
 
-func (m moment) usageRecord(i int, r *store.Record, values *deferred) int64 {
-	r.Kind = store.KindUsage
+func (m moment) usageRecord(i int, r *store.Record, row *store.UsageRow, values *deferred) int64 {
+	r.Kind, r.Usage = store.KindUsage, row
 	u := m.usage.at(i)
-	if m.outline {
-		r.Usage = &store.UsageRow{ID: u.id, Seq: u.seq, EntryID: u.entryID, Adjustment: u.adjustment}
+	if m.judged {
+		r.Verdict = m.verdicts.row(i)
+	}
+	if m.outline || r.Verdict != nil {
+		*row = store.UsageRow{ID: u.id, Seq: u.seq, EntryID: u.entryID, Adjustment: u.adjustment}
 		return 0
 	}
-	r.Usage = new(store.UsageRow)
 	m.row(r.Usage, int32(i), values)
 	return u.usage.size + u.details.size
 }

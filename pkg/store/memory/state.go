@@ -59,6 +59,8 @@ type history struct {
 	kinds   []kind            // the distinct pairs of type and custom type
 	inline  []json.RawMessage // payloads without a place
 	source  Source            // of the payloads that have one
+
+	verdicts *Verdicts // nil: nobody judged the payloads
 }
 
 type kind struct {
@@ -369,7 +371,7 @@ func (s *State) clone() *State {
 	c := NewState(s.header, s.source)
 	c.last, c.next, c.newest, c.stats = s.last, s.next, s.newest, s.stats
 	c.ids, c.kindIndex = s.ids.clone(), maps.Clone(s.kindIndex)
-	c.history = history{s.entries.clone(), s.usage.clone(), slices.Clip(s.kinds), slices.Clip(s.inline), s.source}
+	c.history = history{s.entries.clone(), s.usage.clone(), slices.Clip(s.kinds), slices.Clip(s.inline), s.source, nil}
 	for ns, keys := range s.values {
 		copied := make(map[string]*cell, len(keys))
 		for key, v := range keys {
