@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 
 	"github.com/drover-run/drover/pkg/store"
@@ -16,6 +17,9 @@ import (
 func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == tool.SupervisorArg {
 		return tool.SupervisorMain(args[1:]) // before anything else takes signals or descriptors
+	}
+	if os.Getenv("GOGC") == "" {
+		tightenCollector()
 	}
 	return int(run(newFactory(env, newStreams(stdin, stdout, stderr)), args))
 }

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"drover":      func() { os.Exit(int(run(strictFactory(), os.Args[1:]))) },
 		"drover-kill": killMain,
+		answerChild:   answerMain,
 	})
 }
 

@@ -69,6 +69,19 @@ func ValidUTF8(b []byte) (offset int) {
 	}
 }
 
+// Compacted is Compact for whoever does not change src afterwards: where there is
+// no white space to remove, the result is a part of src and no copy.
+func Compacted(src []byte) ([]byte, error) {
+	start, end, spaced, err := whole(src)
+	switch {
+	case err != nil:
+		return nil, err
+	case spaced:
+		return Compact(make([]byte, 0, end-start), src)
+	}
+	return src[start:end:end], nil
+}
+
 // Compact appends the value src to dst without the white space between its
 // tokens (D5); every other byte stays as it is. dst is returned unchanged when
 // src is not exactly one value. dst may be src[:0].

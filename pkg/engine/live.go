@@ -45,6 +45,11 @@ func (d *draft) message() message.Message {
 	return m
 }
 
+// end makes the message final; what it grew from is given up (D41).
+func (d *draft) end(final message.Message) {
+	d.final, d.growing = final, message.Reducer{}
+}
+
 func (l *Lane) setDraft(d *draft) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

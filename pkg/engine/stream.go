@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -48,7 +49,20 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 		return nil, err
 	}
 	s.ended(ctx, final)
+	collectBefore(len(final))
 	return final, nil
+}
+
+// hugeText is the size in bytes from which a text is worth a collection.
+const hugeText = 4 << 20
+
+// collectBefore gives up what an answer grew from before the next copies of its
+// text are made: the collector would let a heap of such copies double first (D41).
+// It takes a small part of the time that so long a text does.
+func collectBefore(size int) {
+	if size >= hugeText {
+		runtime.GC()
+	}
 }
 
 // requestSpan covers one admitted provider request.
@@ -103,7 +117,9 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 		if err := s.draft.growing.AddEvent(ev); err != nil {
 			return err
 		}
-		if frame, ok := message.FrameOf(ev); ok {
+		if ev.Block.Type != "" {
+			s.frames.putBlock(ev)
+		} else if frame, ok := message.FrameOf(ev); ok {
 			s.frames.put(frame)
 		}
 		return nil
@@ -123,7 +139,7 @@ func (s *stream) told(ev message.StreamEvent) op.Event {
 func (s *stream) ended(ctx context.Context, final message.Message) {
 	l := s.pass.lane
 	became := func() error {
-		s.draft.final = final
+		s.draft.end(final)
 		return nil
 	}
 	e := op.Event{Type: op.EventMessageStart, Lane: l.name, RunID: s.pass.operationID, Message: final}
@@ -199,12 +215,26 @@ type frames struct {
 // a failed append faults the whole harness.
 func (f *frames) put(frame message.Frame) {
 	f.latest = f.lane.h.session.Enqueue(f.lane.name, func(m *store.Mutator) error {
-		if !f.lane.owns(f.responseID) {
-			return errOperationEnded
-		}
-		_, err := m.Commit(store.Tx{f.list.Append(frame)})
-		return err
+		return f.append(m, frame)
 	})
+}
+
+// putBlock is put for an event with a block, which waits as it is: its text is the
+// draft's own, and may be the whole answer, of which a frame is a copy (D41).
+func (f *frames) putBlock(ev message.StreamEvent) {
+	f.latest = f.lane.h.session.Enqueue(f.lane.name, func(m *store.Mutator) error {
+		collectBefore(len(ev.Block.Text) + len(ev.Block.Thinking) + len(ev.Block.Arguments))
+		frame, _ := message.FrameOf(ev) // the draft has accepted it: it has a frame
+		return f.append(m, frame)
+	})
+}
+
+func (f *frames) append(m *store.Mutator, frame message.Frame) error {
+	if !f.lane.owns(f.responseID) {
+		return errOperationEnded
+	}
+	_, err := m.Commit(store.Tx{f.list.Append(frame)})
+	return err
 }
 
 // drain waits for the latest append, which implies every earlier one.

@@ -87,7 +87,7 @@ func TestAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.blocks[0].text = make([]byte, 0, 1<<20)
+	r.blocks[0].text.last = make([]byte, 0, 1<<20)
 	delta := Frame(`{"type":"text_delta","contentIndex":0,"delta":"some \"words\"\n"}`)
 	if n := testing.AllocsPerRun(100, func() { _ = r.Add(0, delta) }); n != 0 {
 		t.Errorf("Reducer.Add allocates %v times", n)

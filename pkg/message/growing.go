@@ -9,7 +9,7 @@ import (
 // growing is a block of a partial message.
 type growing struct {
 	block  Block  // as it started; as it is for good once done
-	text   []byte // what it has grown to: its text, or its arguments' JSON
+	text   pages  // what it has grown to: its text, or its arguments' JSON
 	extras []byte // members its start had that Block does not name, each after a comma
 	grown  bool
 	done   bool
@@ -20,9 +20,9 @@ func newGrowing(b Block) growing {
 	b.Raw = nil
 	switch b.Type {
 	case BlockText:
-		g.text = []byte(b.Text)
+		g.text.add(b.Text)
 	case BlockThinking:
-		g.text = []byte(b.Thinking)
+		g.text.add(b.Thinking)
 	}
 	g.block = b
 	return g
@@ -31,16 +31,10 @@ func newGrowing(b Block) growing {
 // appendQuoted appends the text of a raw string; a surrogate half at its start
 // joins the one it grew to.
 func (g *growing) appendQuoted(raw []byte) string {
-	before := len(g.text)
-	grown, err := rawjson.AppendUnquote(g.text, raw)
-	if err != nil {
+	if !g.text.addQuoted(raw) {
 		return "its delta is not a string"
 	}
-	// Every surrogate's first byte is 0xED: elsewhere nothing can join.
-	if before >= 3 && len(grown) > before && grown[before-3] == 0xED && grown[before] == 0xED {
-		grown = rawjson.AppendJoin(grown[:before], string(grown[before:]))
-	}
-	g.text, g.grown = grown, true
+	g.grown = true
 	return ""
 }
 
@@ -50,11 +44,11 @@ func (g *growing) value() Block {
 	if g.grown && !g.done {
 		switch b.Type {
 		case BlockText:
-			b.Text = string(g.text)
+			b.Text = g.text.String()
 		case BlockThinking:
-			b.Thinking = string(g.text)
+			b.Thinking = g.text.String()
 		case BlockToolCall:
-			b.Arguments = completeObject(g.text)
+			b.Arguments = completeObject([]byte(g.text.String()))
 		}
 	}
 	if len(g.extras) > 0 {

@@ -3,8 +3,6 @@ package message
 import (
 	"bytes"
 	"fmt"
-
-	"github.com/drover-run/drover/internal/rawjson"
 )
 
 // FrameError reports a frame that contradicts the ones before it, or that is
@@ -101,7 +99,7 @@ func (r *Reducer) addEvent(ev StreamEvent) string {
 	case stepDelta:
 		g, msg := r.at(int64(ev.ContentIndex), blockType)
 		if msg == "" {
-			g.text = rawjson.AppendJoin(g.text, ev.Delta)
+			g.text.add(ev.Delta)
 			g.grown = true
 		}
 		return msg
@@ -165,7 +163,7 @@ func (r *Reducer) end(index int64, b Block) string {
 	g, msg := r.at(index, b.Type)
 	if msg == "" {
 		b.Raw = nil
-		g.block, g.text, g.done = b, nil, true
+		g.block, g.text, g.done = b, pages{}, true
 	}
 	return msg
 }

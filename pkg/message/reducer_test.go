@@ -300,7 +300,7 @@ func TestReducerIsLinear(t *testing.T) {
 		if err := r.Add(int64(i), delta); err != nil {
 			t.Fatal(err)
 		}
-		if c := cap(r.blocks[0].text); c != capacity {
+		if c := cap(r.blocks[0].text.last); c != capacity {
 			moves, capacity = moves+1, c
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/message"
 )
 
 // Appender is implemented by types that write their own JSON, so that raw
@@ -17,6 +18,11 @@ type Appender interface {
 // through encoding/json, which would change their bytes.
 func encode(x any) (json.RawMessage, error) {
 	switch v := x.(type) {
+	case message.Frame:
+		if len(v) > 0 {
+			return json.RawMessage(v), nil // not copied: it can be a whole answer (D41)
+		}
+		return v.AppendJSON(nil)
 	case Appender:
 		return v.AppendJSON(nil)
 	case json.RawMessage:

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/drover-run/drover/pkg/message"
@@ -94,6 +95,17 @@ type Record struct {
 	// Verdict stands in for the payloads of an entry or a ledger row that have
 	// been judged sound; only a judged snapshot has it.
 	Verdict *Verdict
+}
+
+// Detach makes the record's payloads its own.
+func (r *Record) Detach() {
+	r.Value = bytes.Clone(r.Value)
+	if r.Entry != nil {
+		r.Entry.Payload = bytes.Clone(r.Entry.Payload)
+	}
+	if r.Usage != nil {
+		r.Usage.Usage, r.Usage.Details = bytes.Clone(r.Usage.Usage), bytes.Clone(r.Usage.Details)
+	}
 }
 
 // Stats is the maintained projection over entries and ledger: message entries

@@ -114,9 +114,11 @@ func (s *Scratch) take(n int) ([]Record, []byte) {
 // Prepare checks, encodes and numbers a whole transaction before anything
 // changes: ids free, parents present, payloads well-formed and free of
 // insignificant white space (D5), the time never falling (D6). It returns the
-// records in write order. A refusal is an *InvalidWrite, and nothing of the
-// transaction may then be applied (spec §1.4); a failed look-up is returned as
-// it is.
+// records in write order. Payloads without white space to leave out are the
+// caller's own bytes, as one can be a whole answer (D41): who keeps such a record
+// beyond the commit clones them (Record.Detach). A refusal is an *InvalidWrite, and
+// nothing of the transaction may then be applied (spec §1.4); a failed look-up is
+// returned as it is.
 func Prepare(tx Tx, base Base) ([]Record, CommitResult, error) {
 	p := preparer{base: base, stamp: max(base.Now, base.Newest), seq: base.NextSeq}
 	var records []Record
@@ -255,7 +257,7 @@ func compact(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > MaxPayload {
 		return nil, &TooLarge{Size: int64(len(raw))}
 	}
-	return rawjson.Compact(make([]byte, 0, len(raw)), raw)
+	return rawjson.Compacted(raw)
 }
 
 func (p *preparer) usage(u *NewUsage, r *Record) error {

@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -120,6 +119,9 @@ func (b *backend) append(records []store.Record) error {
 	}
 	n, err := b.file.WriteAt(b.buf, b.size)
 	b.end += int64(n)
+	if cap(b.buf) > keptBuffer {
+		b.buf = nil
+	}
 	if err == nil && b.powerSafe {
 		err = b.file.Sync()
 	}
@@ -136,10 +138,10 @@ func (b *backend) append(records []store.Record) error {
 }
 
 func (b *backend) encode(records []store.Record) {
-	if cap(b.buf) > keptBuffer {
-		b.buf = nil
-	}
 	b.buf = b.buf[:0]
+	if n := lineRoom(records); n > keptBuffer {
+		b.buf = make([]byte, 0, n) // in one step: growing would copy a long answer again (D41)
+	}
 	if b.bare {
 		b.buf = append(b.buf, '\n')
 	}
@@ -150,9 +152,8 @@ func (b *backend) encode(records []store.Record) {
 	b.places, b.sizes = b.places[:len(records)], b.sizes[:len(records)]
 	b.buf = appendLine(b.buf, records, b.places, b.sizes)
 	for i, p := range b.places {
-		r := &records[i]
-		if b.places[i] = held(r, moved(p, b.size)); b.places[i] == (memory.Place{}) {
-			r.Value = bytes.Clone(r.Value)
+		if b.places[i] = held(&records[i], moved(p, b.size)); b.places[i] == (memory.Place{}) {
+			records[i].Detach()
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
@@ -88,7 +89,7 @@ func writeSnapshot(ctx context.Context, w io.Writer, snap *store.Snapshot, each 
 		last = r.Seq
 		start := len(buf)
 		var at memory.Place
-		buf, at = appendRecord(buf, &r)
+		buf, at = appendRecord(slices.Grow(buf, recordRoom(&r)), &r)
 		buf = append(buf, '\n')
 		if err := each(&r, moved(at, written), int64(len(buf)-start)); err != nil {
 			return written, err

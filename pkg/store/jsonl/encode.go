@@ -31,6 +31,27 @@ func appendLine(dst []byte, records []store.Record, places []memory.Place, sizes
 	return append(dst, ']', '\n')
 }
 
+// lineRoom is how many bytes the line of records that are not very strangely named
+// fits into.
+func lineRoom(records []store.Record) int {
+	n := 0
+	for i := range records {
+		n += recordRoom(&records[i])
+	}
+	return n
+}
+
+func recordRoom(r *store.Record) int {
+	n := 512 + len(r.Value)
+	if r.Entry != nil {
+		n += len(r.Entry.Payload)
+	}
+	if r.Usage != nil {
+		n += len(r.Usage.Usage) + len(r.Usage.Details)
+	}
+	return n
+}
+
 // appendRecord appends one record as a JSON object and tells where in dst its
 // payloads lie (see source for an entry's).
 func appendRecord(dst []byte, r *store.Record) ([]byte, memory.Place) {

@@ -213,6 +213,9 @@ func (b *backend) Commit(ctx context.Context, tx store.Tx) (res store.CommitResu
 		if err != nil {
 			return err
 		}
+		for i := range records {
+			records[i].Detach()
+		}
 		r.Stats = b.Apply(records, nil, r.Timestamp)
 		res = r
 		return nil
