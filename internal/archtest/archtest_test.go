@@ -34,6 +34,7 @@ var own = map[string][]string{
 	"pkg/store/sqlite":      {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx", "internal/fsx/fsxtest", "internal/bulk"},
 	"pkg/v3import":          {"pkg/store", "pkg/message", "internal/fsx"},
+	"pkg/migrate":           {"pkg/store"},
 	"pkg/engine":            {"pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/message", "pkg/telemetry"},
 	"pkg/engine/op":         {"pkg/store", "pkg/message"},
 	"pkg/engine/effect":     {"pkg/message"},

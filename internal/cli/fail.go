@@ -123,6 +123,13 @@ func explainStore(err error) *failure {
 			o.int("supported", e.Supported)
 		}}
 	}
+	if e, ok := errors.AsType[*store.OlderVersion](err); ok {
+		return &failure{code: exitVersion, tag: "older_version", details: func(o *object) {
+			o.str("path", e.Path)
+			o.int("found", e.Found)
+			o.int("supported", e.Supported)
+		}}
+	}
 	if e, ok := errors.AsType[*store.Legacy](err); ok {
 		f := &failure{code: exitVersion, tag: "legacy", details: func(o *object) { o.str("path", e.Path) }}
 		return f.withHint("import it with `drover import-v3 %s`, or convert the file itself with --in-place", e.Path)

@@ -6,6 +6,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/migrate"
 	"github.com/drover-run/drover/pkg/model"
 	"github.com/drover-run/drover/pkg/model/scripted"
 	"github.com/drover-run/drover/pkg/store"
@@ -31,7 +32,8 @@ func (f *factory) repoFor(command string, socket func(path string, fence int64) 
 			Wait: c.leaseWait, LeaseTTL: c.leaseTTL, PowerSafe: c.powerSafe,
 			Now: f.now, Owner: store.OwnerInfo{Command: command}, Socket: socket,
 		},
-		Now: f.now,
+		Now:        f.now,
+		Migrations: migrate.Chain(),
 	})
 }
 

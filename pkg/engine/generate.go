@@ -14,8 +14,7 @@ import (
 
 // startStep opens a generation step with what it captures (spec §3.7).
 func (p *pass) startStep(ctx context.Context) error {
-	start := op.StepStart{StepID: p.lane.h.session.IDs().NewID()}
-	start.StreamOptions, start.RetryPolicy = p.lane.h.stepSettings()
+	start := op.StepStart{StepID: p.lane.h.session.IDs().NewID(), RetryPolicy: p.lane.h.Settings().Retry.normalized()}
 	return p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
 		cfg, err := required(ctx, q, p.lane.name, store.LaneConfig(p.lane.name))
 		if err != nil {

@@ -42,11 +42,8 @@ func (h *Harness) SetSettings(s Settings) error {
 // runSettings are what a run captures at its acceptance.
 func (h *Harness) runSettings() op.Settings {
 	s := h.Settings()
-	return op.Settings{Compaction: s.Compaction, SteeringMode: s.SteeringMode, FollowUpMode: s.FollowUpMode, ToolExecution: s.ToolExecution}
-}
-
-// stepSettings are what a generation step captures.
-func (h *Harness) stepSettings() (message.StreamOptions, op.RetryPolicy) {
-	s := h.Settings()
-	return s.StreamOptions, s.Retry.normalized()
+	return op.Settings{
+		Compaction: s.Compaction, SteeringMode: s.SteeringMode, FollowUpMode: s.FollowUpMode,
+		ToolExecution: s.ToolExecution, StreamOptions: s.StreamOptions,
+	}
 }

@@ -73,13 +73,14 @@ func (p *pass) startSummary(ctx context.Context, t op.Turn, prep op.Preparation)
 	c := op.SummaryContext{
 		TaskID: op.StructuralOf(t.State).TaskID, ResultEntryID: p.lane.h.session.IDs().NewID(), Kind: prep.Kind,
 	}
+	s := p.lane.h.Settings()
+	c.StreamOptions, c.RetryPolicy = s.StreamOptions, s.Retry.normalized()
 	if prep.Kind == op.SummaryCompaction {
 		c.Reason = op.ReasonManual
-		if run, ok := t.Run(); ok {
-			c.Reason = run.Phase.(op.InRunCompaction).Reason
-		}
 	}
-	c.StreamOptions, c.RetryPolicy = p.lane.h.stepSettings()
+	if run, ok := t.Run(); ok {
+		c.Reason, c.StreamOptions = run.Phase.(op.InRunCompaction).Reason, run.Settings.StreamOptions
+	}
 	c.StreamOptions.Deferred = []byte("false")
 	return p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
 		cfg, err := required(ctx, q, p.lane.name, store.LaneConfig(p.lane.name))

@@ -79,7 +79,7 @@ func (b *batch) bind(state op.ToolBatch) *MissingIdentities {
 		if c.Status == op.CallPlanned && b.answer.StopReason() != message.StopLength {
 			return missing
 		}
-		if c.Status == op.CallEffectPending && c.Replay == op.ReplaySafe && b.tools[b.calls[c.SourceIndex].Name] == nil {
+		if c.Status == op.CallEffectPending && c.Repeatable() && b.tools[b.calls[c.SourceIndex].Name] == nil {
 			return missing
 		}
 	}
@@ -93,10 +93,10 @@ func (b *batch) recoverUnbound(ctx context.Context, state op.ToolBatch) error {
 		if c.Status != op.CallEffectPending {
 			continue
 		}
-		if c.Replay == op.ReplaySafe && b.tools[b.calls[c.SourceIndex].Name] == nil {
+		if c.Repeatable() && b.tools[b.calls[c.SourceIndex].Name] == nil {
 			return nil
 		}
-		if c.Replay == op.ReplaySafe {
+		if c.Repeatable() {
 			continue // may run again once the batch is bound
 		}
 		if err := b.interrupt(ctx, c, b.calls[c.SourceIndex]); err != nil {
@@ -235,10 +235,11 @@ func (b *batch) prepare(call message.Block) (effect.Tool, json.RawMessage, *mess
 }
 
 // adoptOrphan settles a call whose process is gone: a safe one runs again with
-// its stored arguments, any other is interrupted (spec §4.5).
+// its stored arguments, any other is interrupted (spec §4.5), and so is one that
+// was started too often (D31).
 func (b *batch) adoptOrphan(ctx context.Context, c op.ToolCall, call message.Block) (*execution, error) {
 	tool := b.tools[call.Name]
-	if c.Replay != op.ReplaySafe || tool == nil || !tool.ReplaySafe() {
+	if !c.Repeatable() || tool == nil || !tool.ReplaySafe() {
 		return nil, b.interrupt(ctx, c, call)
 	}
 	args, err := required(ctx, b.pass.lane.h.session, b.pass.lane.name, op.ToolArgsOf(b.pass.operationID, b.turnID, c.SourceIndex))

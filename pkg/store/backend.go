@@ -8,7 +8,7 @@ import (
 )
 
 // StorageVersion is the storage version this binary writes (spec §7.3).
-const StorageVersion = 1
+const StorageVersion = 2
 
 // Queries answers questions about one session. Every result is a copy or
 // immutable: nothing a later commit does changes it. After Close every call

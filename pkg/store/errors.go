@@ -83,6 +83,18 @@ func (e *NewerVersion) Error() string {
 	return fmt.Sprintf("%s: storage version %d is newer than %d, the newest this drover reads", e.Path, e.Found, e.Supported)
 }
 
+// OlderVersion is a store of an older storage version that nobody here can migrate
+// (spec §7.3).
+type OlderVersion struct {
+	Path      string
+	Found     int64
+	Supported int64
+}
+
+func (e *OlderVersion) Error() string {
+	return fmt.Sprintf("%s: storage version %d has to be migrated to %d", e.Path, e.Found, e.Supported)
+}
+
 // Legacy is a coding-agent file that would have to be converted to be written
 // (D58).
 type Legacy struct{ Path string }

@@ -31,7 +31,7 @@ func (r *Repo) PlanCompaction(ctx context.Context, ref Ref, o CompactOptions) (C
 	if ref.Legacy {
 		return Compaction{}, fmt.Errorf("plan compaction of session %s: %w", ref.ID, &Legacy{Path: ref.Path})
 	}
-	v, err := r.View(ctx, ref)
+	v, err := r.stored(ctx, ref)
 	if err != nil {
 		return Compaction{}, err
 	}

@@ -20,6 +20,10 @@ type RepoOptions struct {
 	Drivers []Driver
 	// Open governs every owning open.
 	Open OpenOptions
+	// Migrations take older sessions to StorageVersion: those that are opened, in
+	// their store; those that are viewed, in memory. Without one an older session
+	// is *OlderVersion.
+	Migrations Migrations
 	// IDs makes the id source of one session; nil means UUIDv7s of Now.
 	IDs func() IDSource
 	// Now is the clock, Unix ms; nil means the system's.

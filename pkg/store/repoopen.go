@@ -8,8 +8,9 @@ import (
 )
 
 // Open takes ownership of a session (spec §2.8). While this Repo has it open it
-// is ErrOpen; another process's session is *Held. It fails with *Corrupt,
-// *NewerVersion, *Legacy, or ErrNotFound.
+// is ErrOpen; another process's session is *Held. One of an older storage version
+// is migrated first (spec §7.3). It fails with *Corrupt, *NewerVersion,
+// *OlderVersion, *Legacy, or ErrNotFound.
 func (r *Repo) Open(ctx context.Context, ref Ref) (*Session, error) {
 	if ref.Legacy {
 		return nil, fmt.Errorf("open session %s: %w", ref.ID, &Legacy{Path: ref.Path})
@@ -32,6 +33,9 @@ func (r *Repo) serve(ctx context.Context, ref Ref, ids IDSource, release func())
 	if err != nil {
 		return nil, err
 	}
+	if err := r.migrate(ctx, ref.Path, b); err != nil {
+		return nil, fmt.Errorf("migrate session %s: %w", ref.ID, errors.Join(err, b.Close()))
+	}
 	return NewSession(b, SessionOptions{IDs: ids, Closing: r.closing(ref), OnClose: release}), nil
 }
 
@@ -44,8 +48,22 @@ func missing(err error) error {
 }
 
 // View reads a session without owning or changing it, also while another
-// process owns it (D9).
+// process owns it. What an older storage version stores is seen as its migration
+// will leave it (D9).
 func (r *Repo) View(ctx context.Context, ref Ref) (Reader, error) {
+	stored, err := r.stored(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	v, err := r.current(ref.Path, stored)
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", ref.ID, errors.Join(err, stored.Close()))
+	}
+	return v, nil
+}
+
+// stored is View without a migration.
+func (r *Repo) stored(ctx context.Context, ref Ref) (Reader, error) {
 	return ask(r, ref, "read", func(d Driver) (Reader, error) { return d.View(ctx, ref.Path) })
 }
 

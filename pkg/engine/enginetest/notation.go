@@ -96,6 +96,9 @@ func toolsString(b op.ToolBatch) string {
 		if c.Replay != "" {
 			calls[i] += " replay " + string(c.Replay)
 		}
+		if c.Executions > 1 {
+			calls[i] += fmt.Sprintf(" start %d", c.Executions)
+		}
 		if c.Terminate {
 			calls[i] += " terminate"
 		}

@@ -137,7 +137,7 @@ func explainTools(run RunState) []NextStep {
 		case c.Status == CallPlanned:
 			steps = append(steps, NextStep{"tool.intent", "Record the intent to run a tool", EffectNone, details},
 				NextStep{"tool.execute", "Run a tool", EffectNew, details})
-		case c.Status == CallEffectPending && c.Replay == ReplaySafe:
+		case c.Status == CallEffectPending && c.Repeatable():
 			steps = append(steps, NextStep{"tool.execute", "Run an interrupted call again: its tool is declared safe to repeat", EffectRepeats, details})
 		case c.Status == CallEffectPending:
 			steps = append(steps, NextStep{"tool.recover_interruption", "Settle an interrupted call as unknown, without running it again", EffectUnknown, details})

@@ -16,8 +16,8 @@ func TestExplain(t *testing.T) {
 	planned := op.ToolCall{Status: op.CallPlanned}
 	ready := op.ToolCall{Status: op.CallOutcomeReady}
 	last := op.ToolCall{Status: op.CallOutcomeReady, Terminate: true}
-	lost := op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplayNever}
-	safe := op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplaySafe}
+	lost := op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplayNever, Executions: 1}
+	safe := op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplaySafe, Executions: 1}
 	batch := func(calls ...op.ToolCall) op.Phase {
 		for i := range calls {
 			calls[i].SourceIndex = i

@@ -1,15 +1,12 @@
 package op
 
-import (
-	"github.com/drover-run/drover/pkg/message"
-	"github.com/drover-run/drover/pkg/store"
-)
+import "github.com/drover-run/drover/pkg/store"
 
-// StepStart is what a generation step captures besides the lane's configuration.
+// StepStart is what a generation step captures besides the stream options of its
+// run.
 type StepStart struct {
 	StepID        string
 	Configuration store.LaneConfiguration
-	StreamOptions message.StreamOptions
 	RetryPolicy   RetryPolicy
 }
 
@@ -27,7 +24,7 @@ func StartStep(t Turn, start StepStart) (Plan, error) {
 	s.Phase = Assistant{Generation: Ready{
 		Context: GenerationContext{
 			StepID: start.StepID, TriggerEntryID: c.TriggerEntryID, Configuration: start.Configuration,
-			StreamOptions: start.StreamOptions, RetryPolicy: start.RetryPolicy,
+			StreamOptions: s.Settings.StreamOptions, RetryPolicy: start.RetryPolicy,
 			OverflowRecoveryUsed: c.Continuation.OverflowRecoveryUsed,
 		},
 		NextAttempt: 1,

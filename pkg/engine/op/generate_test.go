@@ -8,15 +8,13 @@ import (
 	"github.com/drover-run/drover/pkg/message"
 )
 
-// §3.7, first row: the snapshot is taken inline, the overflow flag travels.
+// §3.7, first row: the snapshot is taken inline, the stream options of the run and
+// the overflow flag travel (D34).
 func TestStartStep(t *testing.T) {
 	limit := int64(512)
-	start := op.StepStart{
-		StepID: "s1", Configuration: config, RetryPolicy: op.RetryPolicy{MaxAttempts: 3, BaseDelayMs: 100},
-		StreamOptions: message.StreamOptions{MaxTokens: &limit, Deferred: json.RawMessage(`false`)},
-	}
+	start := op.StepStart{StepID: "s1", Configuration: config, RetryPolicy: op.RetryPolicy{MaxAttempts: 3, BaseDelayMs: 100}}
 	captured := step
-	captured.StreamOptions = start.StreamOptions
+	captured.StreamOptions = message.StreamOptions{MaxTokens: &limit, Deferred: json.RawMessage(`{"window":"1h"}`)}
 	afterOverflow := captured
 	afterOverflow.OverflowRecoveryUsed = true
 	turnStart := []op.Event{{Type: op.EventTurnStart, Lane: lane, RunID: "op1", TurnID: "s1"}}
@@ -36,9 +34,10 @@ func TestStartStep(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := op.StartStep(run(tt.from), start)
+			turn := with(run(tt.from), func(s *op.RunState) { s.Settings.StreamOptions = captured.StreamOptions })
+			got, err := op.StartStep(turn, start)
 			wantPlan(t, got, err, op.Plan{
-				Next: at(run(nil), generating(op.Ready{Context: tt.want, NextAttempt: 1}), ""), Events: turnStart,
+				Next: at(turn, generating(op.Ready{Context: tt.want, NextAttempt: 1}), ""), Events: turnStart,
 			})
 		})
 	}

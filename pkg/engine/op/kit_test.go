@@ -103,7 +103,7 @@ func everyPhase() map[op.Point]op.Phase {
 		op.PointTools:         op.Tools{Batch: op.ToolBatch{AssistantEntryID: "r1", Configuration: config, TurnID: "s1", Calls: []op.ToolCall{}}},
 		op.PointToolsPending: op.Tools{Batch: op.ToolBatch{
 			AssistantEntryID: "r1", Configuration: config, TurnID: "s1",
-			Calls: []op.ToolCall{{Status: op.CallEffectPending, ResultEntryID: "t1", Replay: op.ReplayNever}},
+			Calls: []op.ToolCall{{Status: op.CallEffectPending, ResultEntryID: "t1", Replay: op.ReplayNever, Executions: 1}},
 		}},
 		op.PointDeferredWaiting: op.DeferredPhase{Deferred: deferred},
 		op.PointDeferredPending: op.DeferredPhase{Deferred: polling},

@@ -148,15 +148,23 @@ type ToolBatch struct {
 	Calls            []ToolCall              `json:"calls"`
 }
 
-// ToolCall is one call of a batch; Replay belongs to effect_pending, Terminate
-// to outcome_ready and completed.
+// ToolCall is one call of a batch; Replay and Executions belong to
+// effect_pending, Terminate to outcome_ready and completed.
 type ToolCall struct {
 	Status        CallStatus
 	SourceIndex   int
 	ResultEntryID string
 	Replay        Replay
+	Executions    int // how often it was started
 	Terminate     bool
 }
+
+// MaxExecutions is how often one call is started: after that, what interrupts it
+// may be the call itself (D31).
+const MaxExecutions = 3
+
+// Repeatable reports whether an interrupted call may be started again.
+func (c ToolCall) Repeatable() bool { return c.Replay == ReplaySafe && c.Executions < MaxExecutions }
 
 // CallStatus is the progress of one call.
 type CallStatus string

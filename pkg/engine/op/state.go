@@ -91,12 +91,14 @@ type CompactionSettings struct {
 	KeepRecentTokens int64 `json:"keepRecentTokens"`
 }
 
-// Settings are captured at acceptance; setters affect later operations.
+// Settings are captured at acceptance; setters affect later operations. Every
+// generation of the run uses StreamOptions, whichever process drives it (D34).
 type Settings struct {
-	Compaction    CompactionSettings `json:"compaction"`
-	SteeringMode  QueueMode          `json:"steeringMode"`
-	FollowUpMode  QueueMode          `json:"followUpMode"`
-	ToolExecution ToolExecution      `json:"toolExecution"`
+	Compaction    CompactionSettings    `json:"compaction"`
+	SteeringMode  QueueMode             `json:"steeringMode"`
+	FollowUpMode  QueueMode             `json:"followUpMode"`
+	ToolExecution ToolExecution         `json:"toolExecution"`
+	StreamOptions message.StreamOptions `json:"streamOptions"`
 }
 
 // Inbox holds reserved entry ids; their content waits in pi.pending.entry.

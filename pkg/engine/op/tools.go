@@ -25,7 +25,7 @@ func Clear(t Turn, index int, args []byte, replay Replay) (Plan, error) {
 	if call.Status != CallPlanned {
 		return Plan{}, invalid("clear: call %d is already %s", index, call.Status)
 	}
-	call.Status, call.Replay = CallEffectPending, replay
+	call.Status, call.Replay, call.Executions = CallEffectPending, replay, 1
 	s.Phase = Tools{Batch: batch.with(call)}
 	return Plan{
 		Writes: []store.Write{ToolArgsOf(t.Operation.OperationID, batch.TurnID, index).Set(args)},
@@ -34,17 +34,20 @@ func Clear(t Turn, index int, args []byte, replay Replay) (Plan, error) {
 }
 
 // Restart takes ownership of a call whose process is gone and that may run
-// again: its stale checkpoint goes, its arguments and memos stay (spec §4.5).
+// again: its stale checkpoint goes, its arguments and memos stay (spec §4.5), and
+// the new start is counted (D31).
 func Restart(t Turn, index int) (Plan, error) {
-	_, batch, err := batchOf(t, "restart", index)
+	s, batch, err := batchOf(t, "restart", index)
 	if err != nil {
 		return Plan{}, err
 	}
 	call := batch.Calls[index]
-	if call.Status != CallEffectPending || call.Replay != ReplaySafe {
-		return Plan{}, invalid("restart: call %d is %s with replay %s", index, call.Status, call.Replay)
+	if call.Status != CallEffectPending || !call.Repeatable() {
+		return Plan{}, invalid("restart: call %d is %s with replay %s, started %d times", index, call.Status, call.Replay, call.Executions)
 	}
-	return Plan{Writes: []store.Write{ToolOutput(t.Operation.OperationID, call.ResultEntryID).Delete()}}, nil
+	call.Executions++
+	s.Phase = Tools{Batch: batch.with(call)}
+	return Plan{Writes: []store.Write{ToolOutput(t.Operation.OperationID, call.ResultEntryID).Delete()}, Next: s}, nil
 }
 
 // Outcome is the final result of one call. Memos are the invocation's memo
@@ -77,7 +80,7 @@ func Stage(t Turn, index int, o CallOutcome) (Plan, error) {
 		}
 	}
 	// A cancelled run ends as such, not by its tools (spec §4.6).
-	call.Status, call.Replay, call.Terminate = CallOutcomeReady, "", o.Terminate && !s.Control.Cancelled()
+	call.Status, call.Replay, call.Executions, call.Terminate = CallOutcomeReady, "", 0, o.Terminate && !s.Control.Cancelled()
 	s.Phase = Tools{Batch: batch.with(call)}
 	return Plan{Writes: writes, Next: s}, nil
 }

@@ -22,7 +22,7 @@ func batch(calls ...op.ToolCall) op.Turn {
 
 func planned() op.ToolCall { return op.ToolCall{Status: op.CallPlanned} }
 func effect(r op.Replay) op.ToolCall {
-	return op.ToolCall{Status: op.CallEffectPending, Replay: r}
+	return op.ToolCall{Status: op.CallEffectPending, Replay: r, Executions: 1}
 }
 func outcome(terminate bool) op.ToolCall {
 	return op.ToolCall{Status: op.CallOutcomeReady, Terminate: terminate}
@@ -55,11 +55,24 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// §4.5: only what was declared safe may run again; its stale checkpoint goes.
+// started is a safe call that was started n times.
+func started(n int) op.ToolCall {
+	c := effect(op.ReplaySafe)
+	c.Executions = n
+	return c
+}
+
+// §4.5, D31: only what was declared safe may run again, three times in all; its
+// stale checkpoint goes.
 func TestRestart(t *testing.T) {
-	got, err := op.Restart(batch(effect(op.ReplaySafe)), 0)
-	wantPlan(t, got, err, op.Plan{Writes: []store.Write{op.ToolOutput("op1", "t0").Delete()}})
-	for name, turn := range map[string]op.Turn{"never": batch(effect(op.ReplayNever)), "planned": batch(planned()), "ready": batch(outcome(false))} {
+	for n := 1; n < op.MaxExecutions; n++ {
+		got, err := op.Restart(batch(started(n)), 0)
+		wantPlan(t, got, err, op.Plan{
+			Writes: []store.Write{op.ToolOutput("op1", "t0").Delete()},
+			Next:   next(batch(started(n + 1))),
+		})
+	}
+	for name, turn := range map[string]op.Turn{"never": batch(effect(op.ReplayNever)), "too often": batch(started(op.MaxExecutions)), "planned": batch(planned()), "ready": batch(outcome(false))} {
 		t.Run(name, func(t *testing.T) {
 			got, err := op.Restart(turn, 0)
 			wantInvalid(t, got, err)

@@ -139,8 +139,8 @@ func restartStates() map[string]op.State {
 	planned := op.ToolCall{Status: op.CallPlanned}
 	ready := op.ToolCall{Status: op.CallOutcomeReady}
 	states["a planned call"] = batch(planned)
-	states["a call never again"] = batch(op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplayNever}, planned)
-	states["a safe call"] = batch(ready, op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplaySafe})
+	states["a call never again"] = batch(op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplayNever, Executions: 1}, planned)
+	states["a safe call"] = batch(ready, op.ToolCall{Status: op.CallEffectPending, Replay: op.ReplaySafe, Executions: 1})
 	states["a staged call"] = batch(ready, planned)
 	states["a placed call"] = batch(op.ToolCall{Status: op.CallCompleted}, planned)
 	failed := drain()
@@ -254,7 +254,7 @@ func orphanCall(turn op.Turn) (op.Plan, error) {
 	for _, c := range s.Phase.(op.Tools).Batch.Calls {
 		switch {
 		case c.Status != op.CallEffectPending:
-		case c.Replay == op.ReplaySafe && !s.Control.Cancelled():
+		case c.Repeatable() && !s.Control.Cancelled():
 			return op.Restart(turn, c.SourceIndex)
 		default:
 			return op.Stage(turn, c.SourceIndex, op.CallOutcome{Result: result(c)})

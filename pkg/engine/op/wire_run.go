@@ -235,6 +235,7 @@ type callWire struct {
 	SourceIndex   int        `json:"sourceIndex"`
 	ResultEntryID string     `json:"resultEntryId"`
 	Replay        Replay     `json:"replay,omitempty"`
+	Executions    int        `json:"executions,omitempty"`
 	Terminate     *bool      `json:"terminate,omitempty"`
 }
 
@@ -244,7 +245,7 @@ func (c ToolCall) MarshalJSON() ([]byte, error) {
 	switch c.Status {
 	case CallPlanned:
 	case CallEffectPending:
-		w.Replay = c.Replay
+		w.Replay, w.Executions = c.Replay, c.Executions
 	case CallOutcomeReady, CallCompleted:
 		w.Terminate = &c.Terminate
 	default:
@@ -264,7 +265,12 @@ func (c *ToolCall) UnmarshalJSON(raw []byte) error {
 	default:
 		return fmt.Errorf("unknown call status %q", w.Status)
 	}
-	*c = ToolCall{Status: w.Status, SourceIndex: w.SourceIndex, ResultEntryID: w.ResultEntryID, Replay: w.Replay}
+	if w.Status == CallEffectPending && w.Executions < 1 {
+		return fmt.Errorf("call %d is pending and was started %d times", w.SourceIndex, w.Executions)
+	}
+	*c = ToolCall{
+		Status: w.Status, SourceIndex: w.SourceIndex, ResultEntryID: w.ResultEntryID, Replay: w.Replay, Executions: w.Executions,
+	}
 	if w.Terminate != nil {
 		c.Terminate = *w.Terminate
 	}

@@ -19,7 +19,7 @@ import (
 // The pieces of the wire shape of §3.2, written by hand.
 const (
 	wireConfig   = `{"model":{"provider":"acme","modelId":"one"},"thinkingLevel":"low","activeToolNames":[]}`
-	wireSettings = `{"compaction":{"enabled":true,"reserveTokens":16384,"keepRecentTokens":20000},"steeringMode":"all","followUpMode":"one-at-a-time","toolExecution":"parallel"}`
+	wireSettings = `{"compaction":{"enabled":true,"reserveTokens":16384,"keepRecentTokens":20000},"steeringMode":"all","followUpMode":"one-at-a-time","toolExecution":"parallel","streamOptions":{}}`
 	wireContext  = `{"stepId":"s1","triggerEntryId":"e1","configuration":` + wireConfig + `,"streamOptions":{},"retryPolicy":{"maxAttempts":3,"baseDelayMs":100},"overflowRecoveryUsed":false}`
 	wireInbox    = `{"steer":[],"followUp":[],"writes":[]}`
 	wireResume   = `{"kind":"checkpoint","continuation":{"kind":"need_assistant","overflowRecoveryUsed":true},"triggerEntryId":"e1","thresholdCheckedTriggerEntryId":"e1"}`
@@ -79,15 +79,15 @@ func phaseWires() []phaseWire {
 			op.Tools{Batch: op.ToolBatch{AssistantEntryID: "r1", Configuration: config, TurnID: "s1", Calls: []op.ToolCall{
 				{Status: op.CallCompleted, SourceIndex: 0, ResultEntryID: "t0"},
 				{Status: op.CallOutcomeReady, SourceIndex: 1, ResultEntryID: "t1", Terminate: true},
-				{Status: op.CallEffectPending, SourceIndex: 2, ResultEntryID: "t2", Replay: op.ReplayNever},
-				{Status: op.CallEffectPending, SourceIndex: 3, ResultEntryID: "t3", Replay: op.ReplaySafe},
+				{Status: op.CallEffectPending, SourceIndex: 2, ResultEntryID: "t2", Replay: op.ReplayNever, Executions: 1},
+				{Status: op.CallEffectPending, SourceIndex: 3, ResultEntryID: "t3", Replay: op.ReplaySafe, Executions: 3},
 				{Status: op.CallPlanned, SourceIndex: 4, ResultEntryID: "t4"},
 			}}},
 			`{"kind":"tools","batch":{"assistantEntryId":"r1","configuration":` + wireConfig + `,"turnId":"s1","calls":[` +
 				`{"status":"completed","sourceIndex":0,"resultEntryId":"t0","terminate":false},` +
 				`{"status":"outcome_ready","sourceIndex":1,"resultEntryId":"t1","terminate":true},` +
-				`{"status":"effect_pending","sourceIndex":2,"resultEntryId":"t2","replay":"never"},` +
-				`{"status":"effect_pending","sourceIndex":3,"resultEntryId":"t3","replay":"safe"},` +
+				`{"status":"effect_pending","sourceIndex":2,"resultEntryId":"t2","replay":"never","executions":1},` +
+				`{"status":"effect_pending","sourceIndex":3,"resultEntryId":"t3","replay":"safe","executions":3},` +
 				`{"status":"planned","sourceIndex":4,"resultEntryId":"t4"}]}}`,
 		},
 		{

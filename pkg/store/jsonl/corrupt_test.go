@@ -123,10 +123,10 @@ func opens(t *testing.T, path string) map[string]error {
 }
 
 func TestNewerVersion(t *testing.T) {
-	path := file(t, strings.Replace(headerLine, `"storageVersion":1`, `"storageVersion":2`, 1)+"what this binary cannot read\n")
+	path := file(t, strings.Replace(headerLine, `"storageVersion":1`, `"storageVersion":3`, 1)+"what this binary cannot read\n")
 	for call, err := range opens(t, path) {
 		var newer *store.NewerVersion
-		if !errors.As(err, &newer) || newer.Found != 2 || newer.Supported != store.StorageVersion {
+		if !errors.As(err, &newer) || newer.Found != 3 || newer.Supported != store.StorageVersion {
 			t.Errorf("%s: %v", call, err)
 		}
 	}

@@ -100,7 +100,9 @@ func (d Driver) open(ctx context.Context, path string, lock *fsx.Lock, o store.O
 		State: l.state, fs: d.fs(), path: path, file: f, lock: lock, now: now, powerSafe: o.PowerSafe,
 		turn: make(chan struct{}, 1), size: l.size, end: l.end, bare: l.bare, torn: l.next, tally: l.tally,
 	}
-	b.tidy(ctx)
+	if b.Header().StorageVersion == store.StorageVersion {
+		b.tidy(ctx) // the file of another is written anew by its migration
+	}
 	b.leave()
 	return b, nil
 }

@@ -397,7 +397,7 @@ func TestLockFileStaysUntilDelete(t *testing.T) {
 func TestFailedOpenLeavesNoLock(t *testing.T) {
 	for name, content := range map[string]string{
 		"legacy":  `{"type":"session","version":3,"id":"x","timestamp":"2025-01-01T00:00:00Z","cwd":"/"}` + "\n",
-		"newer":   strings.Replace(headerLine, `"storageVersion":1`, `"storageVersion":2`, 1),
+		"newer":   strings.Replace(headerLine, `"storageVersion":1`, `"storageVersion":3`, 1),
 		"no JSON": "hello\n",
 		"empty":   "",
 	} {

@@ -149,8 +149,8 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 
 const (
 	sqlInsertSession = `INSERT INTO session(created_at, parent_session_id, storage_version, metadata,
-	message_count, usage_payload, next_seq, newest_timestamp)
-	VALUES(?1, nullif(?2, ''), ?3, CAST(?4 AS TEXT), ?5, CAST(?6 AS TEXT), ?7, ?8)`
+	message_count, usage_payload, next_seq, newest_timestamp, generation)
+	VALUES(?1, nullif(?2, ''), ?3, CAST(?4 AS TEXT), ?5, CAST(?6 AS TEXT), ?7, ?8, ?9)`
 	sqlInsertLease = `INSERT INTO writer_lease(fence) VALUES(0)`
 )
 
@@ -164,7 +164,7 @@ func (h *handle) insertSession(s sessionRow, stats store.Stats) error {
 		return err
 	}
 	if _, err := h.exec(sqlInsertSession, s.header.CreatedAt, s.header.ParentSessionID, s.header.StorageVersion,
-		metadata, stats.MessageCount, usage, s.nextSeq, s.newest); err != nil {
+		metadata, stats.MessageCount, usage, s.nextSeq, s.newest, s.header.Generation); err != nil {
 		return err
 	}
 	_, err = h.exec(sqlInsertLease)

@@ -65,8 +65,8 @@ func TestBuiltFile(t *testing.T) {
 	ask(t, path, `SELECT created_at, storage_version, message_count, next_seq, newest_timestamp, parent_session_id, metadata,
 		(SELECT payload FROM entries) FROM session`,
 		&got.CreatedAt, &got.Version, &got.Messages, &got.Next, &got.Newest, &got.Parent, &got.Metadata, &got.Payload)
-	want := row{CreatedAt: h.CreatedAt, Version: 1, Next: 9, Newest: 7, Parent: "parent", Payload: `{"summary":"s"}`,
-		Metadata: `{"v":4,"kind":"header","id":"s1","storageVersion":1,"createdAt":1700000000000,"parentSessionId":"parent","generation":1}`}
+	want := row{CreatedAt: h.CreatedAt, Version: 2, Next: 9, Newest: 7, Parent: "parent", Payload: `{"summary":"s"}`,
+		Metadata: `{"v":4,"kind":"header","id":"s1","storageVersion":2,"createdAt":1700000000000,"parentSessionId":"parent","generation":1}`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("session row (-want +got):\n%s", diff)
 	}

@@ -126,6 +126,8 @@ func schemaNames() []string {
 	return names
 }
 
+const sqlOtherGeneration = `SELECT count(*) FROM session WHERE generation IS NOT ?1`
+
 const sqlRowCounts = `SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM writer_lease),
 	(SELECT count(*) FROM session s WHERE s.created_at IS NOT ?1 OR ifnull(s.parent_session_id, '') IS NOT ?2),
 	(SELECT count(*) FROM writer_lease WHERE typeof(fence) <> 'integer' OR fence < 0
@@ -148,11 +150,28 @@ func (f *findings) rows(_ context.Context, h *handle) error {
 	if copies > 0 {
 		f.add(store.SeverityError, "session_row", "session", "creation time or parent session differ from the metadata")
 	}
+	if err := f.generation(h, s.header); err != nil {
+		return err
+	}
 	if leases != 1 {
 		f.add(store.SeverityError, "lease", "writer_lease", "there are %d lease rows", leases)
 	}
 	if unreadable > 0 {
 		f.add(store.SeverityWarning, "lease", "writer_lease", "the lease row cannot be read")
+	}
+	return nil
+}
+
+func (f *findings) generation(h *handle, header store.Header) error {
+	if header.StorageVersion < generationVersion {
+		return nil
+	}
+	var other int
+	if _, err := h.row(sqlOtherGeneration, []any{header.Generation}, &other); err != nil {
+		return err
+	}
+	if other > 0 {
+		f.add(store.SeverityError, "session_row", "session", "the generation differs from the metadata")
 	}
 	return nil
 }

@@ -63,12 +63,12 @@ func TestUnusableFiles(t *testing.T) {
 		"no session row":           {session(`DELETE FROM session`), isCorrupt},
 		"broken metadata":          {session(`UPDATE session SET metadata = '{"v":4'`), isCorrupt},
 		"metadata of no session":   {session(`UPDATE session SET metadata = '{}'`), isCorrupt},
-		"a version that differs":   {session(`UPDATE session SET metadata = replace(metadata, '"storageVersion":1', '"storageVersion":2')`), isCorrupt},
+		"a version that differs":   {session(`UPDATE session SET metadata = replace(metadata, '"storageVersion":2', '"storageVersion":1')`), isCorrupt},
 		"a version that is text":   {session(`UPDATE session SET storage_version = 'one'`), isCorrupt},
 		"a column of another kind": {session(`UPDATE session SET next_seq = 'soon'`), isCorrupt},
-		"a newer version": {session(`UPDATE session SET storage_version = 2, metadata = 'what it will be'`), func(path string, err error) bool {
+		"a newer version": {session(`UPDATE session SET storage_version = 3, metadata = 'what it will be'`), func(path string, err error) bool {
 			var newer *store.NewerVersion
-			return errors.As(err, &newer) && *newer == store.NewerVersion{Path: path, Found: 2, Supported: store.StorageVersion}
+			return errors.As(err, &newer) && *newer == store.NewerVersion{Path: path, Found: 3, Supported: store.StorageVersion}
 		}},
 	}
 	for name, c := range cases {

@@ -44,7 +44,8 @@ CREATE TABLE session(
   message_count INTEGER NOT NULL,
   usage_payload TEXT NOT NULL,
   next_seq INTEGER NOT NULL,
-  newest_timestamp INTEGER NOT NULL
+  newest_timestamp INTEGER NOT NULL,
+  generation INTEGER NOT NULL
 );
 
 CREATE TABLE writer_lease(

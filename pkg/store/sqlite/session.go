@@ -11,6 +11,10 @@ const (
 	sqlSession = `SELECT metadata, next_seq, newest_timestamp FROM session`
 )
 
+// generationVersion is the storage version from which the session row has the
+// header's generation, where others can read it without parsing the metadata.
+const generationVersion = 2
+
 // sessionRow is the catalog row: what the session is and how far it has come.
 type sessionRow struct {
 	header  store.Header

@@ -82,6 +82,17 @@ var faultyOperations = []faultyOperation{
 		w.fs.Heal()
 		return errors.Join(err, s.Close())
 	}},
+	{name: "migrate", do: func(w *faultWorld) error {
+		makeOlder(w.t, w.real, w.ref.Path, header("s1"), w.before.Records)
+		w.arm()
+		s, err := w.repo.Open(w.t.Context(), w.ref)
+		w.fs.Heal()
+		if err != nil {
+			return err
+		}
+		same(w.t, "the owner sees", contents(w.t, s).Records, afterWrapping(w.before.Records))
+		return s.Close()
+	}},
 	{name: "plan a compaction", do: func(w *faultWorld) error {
 		w.arm()
 		_, err := w.repo.PlanCompaction(w.t.Context(), w.ref, store.CompactOptions{})
@@ -213,7 +224,7 @@ func newFaultWorld(t *testing.T, newDriver func(fsx.FS) store.Driver, template s
 		err = os.WriteFile(w.ref.Path, file, 0o600)
 	}
 	if err == nil {
-		w.repo, err = store.NewRepo(store.RepoOptions{Dir: dir, Drivers: []store.Driver{w.driver}, Now: w.now})
+		w.repo, err = store.NewRepo(store.RepoOptions{Dir: dir, Drivers: []store.Driver{w.driver}, Now: w.now, Migrations: wrapping})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func (f *fixture) repo(t testing.TB) *store.Repo {
 	t.Helper()
 	r, err := store.NewRepo(store.RepoOptions{
 		Dir: f.dir, Drivers: []store.Driver{f.driver}, Now: func() int64 { return f.now },
+		Migrations: wrapping,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func createsConfigured(t *testing.T, f *fixture) {
 	h := s.Header()
 	h.NextSeq = 0
 	same(t, "header", h, store.Header{
-		ID: "s1", StorageVersion: 1, CreatedAt: start, CWD: "/w", ParentSessionID: "p1", Spawn: raw(`{"by":1.0}`), Generation: 1,
+		ID: "s1", StorageVersion: store.StorageVersion, CreatedAt: start, CWD: "/w", ParentSessionID: "p1", Spawn: raw(`{"by":1.0}`), Generation: 1,
 	})
 	name, ok, err := s.View(store.MainLane).Name(t.Context())
 	if err != nil || !ok || name != "näme\xed\xa0\x80" {
@@ -148,7 +149,7 @@ func refusesIDs(t *testing.T, f *fixture) {
 		if !errors.As(err, &invalid) {
 			t.Errorf("create %q: got %v, want *InvalidID", id, err)
 		}
-		if _, err := r.Import(t.Context(), store.NewSnapshot(store.Header{ID: id, StorageVersion: 1}, nil), store.ImportOptions{}); !errors.As(err, &invalid) {
+		if _, err := r.Import(t.Context(), store.NewSnapshot(store.Header{ID: id, StorageVersion: store.StorageVersion}, nil), store.ImportOptions{}); !errors.As(err, &invalid) {
 			t.Errorf("import %q: got %v, want *InvalidID", id, err)
 		}
 	}

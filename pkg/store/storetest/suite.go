@@ -39,6 +39,7 @@ func Run(t *testing.T, newDriver NewDriver) {
 		{"forks", forkRules},
 		{"maintenance", maintenanceRules},
 		{"exchanges", exchangeRules},
+		{"migrations", migrationRules},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
