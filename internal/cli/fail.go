@@ -123,6 +123,10 @@ func explainStore(err error) *failure {
 			o.int("supported", e.Supported)
 		}}
 	}
+	if e, ok := errors.AsType[*store.BackupTaken](err); ok {
+		f := &failure{code: exitRefused, tag: "backup_exists", details: func(o *object) { o.str("path", e.Path) }}
+		return f.withHint("move it away, or give --no-backup to keep no further one")
+	}
 	if e, ok := errors.AsType[*store.OlderVersion](err); ok {
 		return &failure{code: exitVersion, tag: "older_version", details: func(o *object) {
 			o.str("path", e.Path)

@@ -33,6 +33,7 @@ func commandRows() []commandRow {
 		{"lane", newLaneCmd},
 		{"list", running(newListCmd)},
 		{"log", running(newLogCmd)},
+		{"migrate", running(newMigrateCmd)},
 		{"name", running(newNameCmd)},
 		{"navigate", running(newNavigateCmd)},
 		{"next-run", queueing(nextRunQueue)},

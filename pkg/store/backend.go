@@ -127,6 +127,12 @@ type BuildOptions struct {
 	Replace bool
 	// NoSync leaves out the final fsync, for measurements only.
 	NoSync bool
+	// Sweep removes what interrupted builds of this path have left. The caller
+	// knows that no other runs.
+	Sweep bool
+	// Judge, if set, looks at the complete new store, which lies at temp, before it
+	// gets its name. Its error leaves nothing of it.
+	Judge func(ctx context.Context, temp string) error
 }
 
 // Driver creates, opens and finds the stores of one encoding.

@@ -123,7 +123,8 @@ func (r *Repo) inspect(ctx context.Context, l Listed) Listed {
 }
 
 // markDuplicates gives Err to every file whose session another file holds as
-// well: the one that is named after the id, or the first, counts.
+// well: the one that is named after the id counts, then the one with the higher
+// generation, which an interrupted move has made of the other, then the first.
 func markDuplicates(listed []Listed) {
 	first := make(map[string]int, len(listed))
 	for i, l := range listed {
@@ -132,13 +133,20 @@ func markDuplicates(listed []Listed) {
 		case l.Err != nil:
 		case !seen:
 			first[l.Ref.ID] = i
-		case namedAfter(l.Ref) && !namedAfter(listed[j].Ref):
+		case outranks(l, listed[j]):
 			first[l.Ref.ID] = i
 			listed[j].Err = duplicate(l.Ref)
 		default:
 			listed[i].Err = duplicate(listed[j].Ref)
 		}
 	}
+}
+
+func outranks(a, b Listed) bool {
+	if x, y := namedAfter(a.Ref), namedAfter(b.Ref); x != y {
+		return x
+	}
+	return a.Header.Generation > b.Header.Generation
 }
 
 func namedAfter(ref Ref) bool {

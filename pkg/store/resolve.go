@@ -33,7 +33,7 @@ func (r *Repo) Resolve(ctx context.Context, arg string) (Ref, error) {
 			for _, d := range holders {
 				refs = append(refs, r.ref(ctx, d, r.path(d, arg)))
 			}
-			return one(arg, refs)
+			return one(arg, r.prevailing(ctx, refs))
 		}
 	}
 	if name, ok := strings.CutPrefix(arg, "name:"); ok {
@@ -146,7 +146,7 @@ func (r *Repo) abbreviated(ctx context.Context, arg string) (Ref, error) {
 			refs = append(refs, r.refOf(ctx, s))
 		}
 	}
-	return one(arg, refs)
+	return one(arg, r.prevailing(ctx, refs))
 }
 
 func (r *Repo) latest(ctx context.Context) (Ref, error) {
@@ -164,7 +164,13 @@ func (r *Repo) latest(ctx context.Context) (Ref, error) {
 	if last.Path == "" {
 		return one("@last", nil)
 	}
-	return r.refOf(ctx, last), nil
+	var files []Ref
+	for _, s := range stores {
+		if s.ID == last.ID {
+			files = append(files, r.refOf(ctx, s))
+		}
+	}
+	return one("@last", r.prevailing(ctx, files))
 }
 
 // modTime is when the store was last written: the file, or the log beside it
@@ -205,7 +211,7 @@ func (r *Repo) named(ctx context.Context, arg, name string) (Ref, error) {
 	if len(refs) == 0 && unreadable > 0 {
 		return Ref{}, fmt.Errorf("session %q: %w (%d sessions could not be read)", arg, ErrNotFound, unreadable)
 	}
-	return one(arg, refs)
+	return one(arg, r.prevailing(ctx, refs))
 }
 
 func (r *Repo) nameOf(ctx context.Context, ref Ref) (string, bool, error) {

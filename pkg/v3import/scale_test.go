@@ -173,7 +173,7 @@ func TestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"v":4,"kind":"header","id":"` + s.Header.ID + `","storageVersion":1,"createdAt":1767225600000,"cwd":"/w","legacyParentSessionPath":"/p.jsonl",` +
+	want := `{"v":4,"kind":"header","id":"` + s.Header.ID + `","storageVersion":2,"createdAt":1767225600000,"cwd":"/w","legacyParentSessionPath":"/p.jsonl",` +
 		`"legacySessionId":"a b","generation":1,"source":{"format":"v3","id":"a b","sha256":"` + s.Digest + `","bytes":` + fmt.Sprint(len(text)) +
 		`,"version":3,"path":"/named.jsonl"},"legacyHeader":{"provider":"p","metadata":{"k":1.50}}}`
 	if diff := cmp.Diff(want, string(raw)); diff != "" {

@@ -36,6 +36,11 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 	if err := os.MkdirAll(filepath.Dir(path), fsx.DirMode); err != nil {
 		return err
 	}
+	if o.Sweep {
+		if err := sweep(d.fs(), path); err != nil {
+			return err
+		}
+	}
 	if !o.Replace {
 		return d.put(ctx, path, snap, o)
 	}
@@ -61,6 +66,9 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 // put writes the file; a session that it replaces is owned by the caller.
 func (d Driver) put(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
 	opts := fsx.ReplaceOptions{Existing: o.Replace, NoSync: o.NoSync}
+	if o.Judge != nil {
+		opts.Ready = func(temp string) error { return o.Judge(ctx, temp) }
+	}
 	return fsx.Replace(d.fs(), path, opts, func(w io.Writer) error {
 		_, err := writeSnapshot(ctx, w, snap, func(*store.Record, memory.Place, int64) error { return nil })
 		return err

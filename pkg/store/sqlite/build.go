@@ -42,14 +42,19 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 	if err != nil {
 		return err
 	}
+	if o.Sweep {
+		if err := d.sweep(path); err != nil {
+			return err
+		}
+	}
 	if exists {
-		return d.swap(ctx, path, func(temp string) error { return fill(ctx, temp, snap) })
+		return d.swap(ctx, path, func(temp string) error { return d.fill(ctx, temp, snap, o) })
 	}
 	temp, err := d.createTemp(path)
 	if err != nil {
 		return err
 	}
-	err = fill(ctx, temp, snap)
+	err = d.fill(ctx, temp, snap, o)
 	if err == nil {
 		err = d.publish(temp, path, o)
 	}
@@ -57,6 +62,15 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 		return errors.Join(err, removeFiles(d.fs(), temp))
 	}
 	return nil
+}
+
+// fill writes the snapshot and has it judged.
+func (d Driver) fill(ctx context.Context, temp string, snap *store.Snapshot, o store.BuildOptions) error {
+	if err := fill(ctx, temp, snap); err != nil || o.Judge == nil {
+		return err
+	}
+	// What a reader leaves beside the file belongs to nobody.
+	return errors.Join(o.Judge(ctx, temp), removeSides(d.fs(), temp))
 }
 
 // publish gives the finished database its name, unless that is taken.
