@@ -39,6 +39,11 @@ func (k killer) Rename(oldName, newName string) error {
 	return k.OS.Rename(oldName, newName)
 }
 
+func (k killer) RenameNew(oldName, newName string) error {
+	k.count()
+	return k.OS.RenameNew(oldName, newName)
+}
+
 func (k killer) Remove(name string) error {
 	k.count()
 	return k.OS.Remove(name)

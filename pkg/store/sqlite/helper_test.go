@@ -26,6 +26,8 @@ var children = map[string]func(args []string) error{
 	"append":  childAppend,
 	"frozen":  childFrozen,
 	"compact": childCompact,
+	"move":    childMove,
+	"migrate": childMigrate,
 	"full":    childFullCompact,
 	"view":    childView,
 }
