@@ -35,6 +35,7 @@ var own = map[string][]string{
 	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx", "internal/fsx/fsxtest", "internal/bulk"},
 	"pkg/v3import":          {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/migrate":           {"pkg/store"},
+	"pkg/rewrite":           {"pkg/store", "pkg/message"},
 	"pkg/engine":            {"pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/message", "pkg/telemetry"},
 	"pkg/engine/op":         {"pkg/store", "pkg/message"},
 	"pkg/engine/effect":     {"pkg/message"},
@@ -58,6 +59,7 @@ var testOnly = []string{"internal/bulk", "internal/bulk/makesessions", "pkg/stor
 // thirdParty says which packages may import a module's packages.
 var thirdParty = map[string][]string{
 	"github.com/aymanbagabas/go-udiff":  {"pkg/tool"},
+	"github.com/expr-lang/expr":         {"pkg/rewrite"},
 	"github.com/gofrs/flock":            {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
 	"github.com/google/jsonschema-go":   {"pkg/tool"},
 	"github.com/google/renameio/v2":     {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},

@@ -1,0 +1,136 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Rewrite is a plan and what has to hold when it has been carried out.
+type Rewrite struct {
+	Plan *Plan
+	// Proof is what must have gone. The ids of dropped entries are part of it.
+	Proof *Proof
+	// Checks are the parts of the verification that other packages know.
+	Checks []store.Check
+	// Before, if set, is called right before the swap, when the old store is
+	// complete in its file. Its error keeps the old store.
+	Before func(ctx context.Context) error
+
+	At     int64 // Unix ms
+	Reason string
+}
+
+// Unsound is a store that does not stand its verification.
+type Unsound struct{ Problem store.Problem }
+
+func (e *Unsound) Error() string {
+	return fmt.Sprintf("the session is damaged: %s (%s)", e.Problem.Message, e.Problem.Where)
+}
+
+// Execute carries the plan out on the session that it was made from: the new
+// store is built, verified and proven before it takes the place of the old one
+// (D51, D53). An error before the swap keeps the old store: *Unsound, *NotProven,
+// or what the exchange fails with.
+func (r *Rewrite) Execute(ctx context.Context, s *store.Session) error {
+	return s.Exchange(ctx, store.Exchange{
+		Next: func(old *store.Snapshot) (*store.Snapshot, error) { return r.Plan.apply(old, r.note()) },
+		Judge: func(ctx context.Context, path string, next store.Reader) error {
+			if err := r.Confirm(ctx, next, path); err != nil || r.Before == nil {
+				return err
+			}
+			return r.Before(ctx)
+		},
+	})
+}
+
+// Confirm verifies a store and searches what it says, and its files, for what
+// must have gone. It fails with *Unsound or *NotProven.
+func (r *Rewrite) Confirm(ctx context.Context, q store.Reader, files ...string) error {
+	type result struct {
+		found []Match
+		err   error
+	}
+	searched := make(chan result, 1)
+	go func() {
+		found, err := r.search(ctx, q, files)
+		searched <- result{found, err}
+	}()
+	unsound := r.verify(ctx, q)
+	search := <-searched
+	switch {
+	case unsound != nil:
+		return unsound
+	case search.err != nil:
+		return search.err
+	case len(search.found) > 0:
+		return &NotProven{Matches: search.found}
+	}
+	return nil
+}
+
+func (r *Rewrite) search(ctx context.Context, q store.Reader, files []string) ([]Match, error) {
+	if r.Proof.Empty() {
+		return nil, nil
+	}
+	said, err := r.Proof.Records(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	lies, err := r.Proof.Files(ctx, files...)
+	return append(said, lies...), err
+}
+
+func (r *Rewrite) verify(ctx context.Context, q store.Reader) error {
+	v := store.Verification{Checks: r.Checks}
+	for p := range v.Problems(ctx, q) {
+		if p.Severity == store.SeverityError {
+			return errors.Join(ctx.Err(), &Unsound{Problem: p})
+		}
+	}
+	return ctx.Err()
+}
+
+// noteKey is the header's member that records rewrites: when, why, how much,
+// never what (D54).
+const noteKey = `"rewrites"`
+
+func (r *Rewrite) note() store.HeaderField {
+	p := r.Plan
+	b := append([]byte(nil), `{"generation":`...)
+	b = rawjson.AppendInt(b, p.Generation)
+	b = rawjson.AppendInt(append(b, `,"at":`...), r.At)
+	if r.Reason != "" {
+		b = rawjson.AppendQuote(append(b, `,"reason":`...), r.Reason)
+	}
+	for _, n := range []struct {
+		key string
+		n   int64
+	}{
+		{`,"entries":`, p.Dropped.Entries}, {`,"usage":`, p.Dropped.Usage}, {`,"values":`, p.Dropped.Values},
+		{`,"redactions":`, int64(p.Redactions)}, {`,"reparented":`, int64(p.Reparented)},
+	} {
+		b = rawjson.AppendInt(append(b, n.key...), n.n)
+	}
+	return store.HeaderField{Key: []byte(noteKey), Value: append(b, '}')}
+}
+
+// noted is a header's unknown fields with one more record of a rewrite.
+func noted(fields []store.HeaderField, note store.HeaderField) []store.HeaderField {
+	all := []byte{'['}
+	var out []store.HeaderField
+	for _, f := range fields {
+		if string(f.Key) != noteKey {
+			out = append(out, f)
+			continue
+		}
+		if rawjson.KindOf(f.Value) == rawjson.Array && len(f.Value) > 2 {
+			all = append(append(all, f.Value[1:len(f.Value)-1]...), ',')
+		}
+	}
+	note.Value = append(append(all, note.Value...), ']')
+	return append(out, note)
+}
