@@ -2,8 +2,11 @@ package store
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -152,15 +155,30 @@ func (c catalog) load() map[string]*catalogRow {
 		}
 	}
 	if broken || count > 2*len(rows)+64 {
-		c.replace(rows)
+		_ = c.replace(rows)
 	}
 	return rows
 }
 
+// Forget takes everything out of the catalog that it ever knew of a session. What
+// was erased from the session must not live on there.
+func (r *Repo) Forget(ref Ref) error {
+	c := r.catalog()
+	if fi, err := os.Lstat(c.path()); errors.Is(err, fs.ErrNotExist) || err == nil && !fi.Mode().IsRegular() {
+		return nil // what is no file was never written
+	}
+	rows := c.load()
+	delete(rows, filepath.Base(ref.Path))
+	if err := c.replace(rows); err != nil {
+		return fmt.Errorf("forget session %s: %w", ref.ID, err)
+	}
+	return nil
+}
+
 // replace writes the catalog anew, without the files that are gone. Power loss
 // may take it.
-func (c catalog) replace(rows map[string]*catalogRow) {
-	_ = fsx.Replace(fsx.OS{}, c.path(), fsx.ReplaceOptions{Existing: true, NoSync: true}, func(w io.Writer) error {
+func (c catalog) replace(rows map[string]*catalogRow) error {
+	return fsx.Replace(fsx.OS{}, c.path(), fsx.ReplaceOptions{Existing: true, NoSync: true}, func(w io.Writer) error {
 		for name, row := range rows {
 			if _, err := os.Lstat(filepath.Join(c.dir, name)); err != nil {
 				continue

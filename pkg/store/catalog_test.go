@@ -309,3 +309,32 @@ func TestCatalogDoesNotGrow(t *testing.T) {
 		t.Fatalf("catalog of %d bytes, %v", fi.Size(), err)
 	}
 }
+
+// B44: what the catalog knew of a session, now and before, is gone once it is
+// forgotten; the others stay known.
+func TestB44CatalogForgets(t *testing.T) {
+	r, _ := catalogued(t, "a", "b")
+	age(t, r, "a", "b")
+	summaries(t, r)
+	if text, err := os.ReadFile(catalogPath(r)); err != nil || !strings.Contains(string(text), "id-a") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	listed, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range listed {
+		if l.Header.ID == "id-a" {
+			if err := r.Forget(l.Ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text, err := os.ReadFile(catalogPath(r))
+	if err != nil || strings.Contains(string(text), "id-a") || !strings.Contains(string(text), "id-b") {
+		t.Errorf("the catalog says %s, %v", text, err)
+	}
+	if got := summaries(t, r); got["id-a"] != "a" || got["id-b"] != "b" {
+		t.Errorf("listed as %v", got)
+	}
+}
