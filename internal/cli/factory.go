@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -27,6 +28,8 @@ type factory struct {
 	opening func() // called before a command opens anything that it must close
 	models  func() effect.Models
 	tools   func(cwd string) (*tool.Registry, error)
+	// purgeIndex takes a session out of the search index; nil while there is none.
+	purgeIndex func(ctx context.Context, sessionID string) error
 }
 
 // globals are the flags of every command.

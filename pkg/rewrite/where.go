@@ -88,7 +88,7 @@ func CompileWhere(source string) (*Where, error) {
 func (w *Where) bad(err error) error {
 	bad := &BadWhere{Source: w.source, Msg: err.Error()}
 	if at, ok := errors.AsType[*file.Error](err); ok {
-		bad.Msg = at.Message
+		bad.Msg = strings.NewReplacer("type rewrite.EntryFields", "e", "type rewrite.SessionFields", "session").Replace(at.Message)
 		if at.Line > 0 && at.Line <= strings.Count(w.source, "\n")+1 {
 			bad.Line, bad.Column = at.Line, at.Column+1
 		}

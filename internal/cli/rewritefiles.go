@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/drover-run/drover/internal/fsx"
+)
+
+// footprint are the files of one session, beside and around it.
+type footprint struct {
+	path    string   // the session itself, links followed
+	sides   []string // what an encoding keeps beside it, there or not, and what interrupted work left
+	backups []string
+	links   uint64 // names that the file has
+	size    int64  // of the session and its log
+}
+
+// footprintOf looks at the files of a session.
+func footprintOf(path string) (footprint, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return footprint{}, err
+	}
+	f := footprint{path: real, links: 1}
+	info, err := os.Stat(real)
+	if err != nil {
+		return f, err
+	}
+	f.size = info.Size()
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		f.links = uint64(sys.Nlink)
+	}
+	if log, err := os.Stat(real + "-wal"); err == nil {
+		f.size += log.Size()
+	}
+	temps, err := fsx.Temps(real, "-wal", "-shm", "-journal")
+	if err != nil {
+		return f, err
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ".lock"} {
+		temps = append(temps, real+suffix)
+	}
+	f.sides = temps
+	f.backups, err = backupsOf(real)
+	return f, err
+}
+
+// backupsOf are the files that other commands kept of a session: NAME.bak for
+// every name that it may have had.
+func backupsOf(path string) ([]string, error) {
+	dir, base := filepath.Split(path)
+	stem := strings.TrimSuffix(base, filepath.Ext(base))
+	names := []string{base + ".bak", base + ".v3.bak", stem + ".bak", stem + ".db.bak", stem + ".jsonl.bak", stem + ".jsonl.v3.bak"}
+	slices.Sort(names)
+	var found []string
+	for _, name := range slices.Compact(names) {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil {
+			found = append(found, filepath.Join(dir, name))
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// all are the session's file and those beside it.
+func (f footprint) all() []string { return append([]string{f.path}, f.sides...) }
+
+// check refuses a session of which a copy would stay.
+func (f footprint) check(removeBackups bool) error {
+	if f.links > 1 {
+		e := &failure{code: exitRefused, tag: "hard_links", message: fmt.Sprintf("%s has %d names, and what is erased would stay under the others", escapeLine(f.path), f.links)}
+		return e.withHint("remove the other names; `find -samefile` finds them")
+	}
+	if len(f.backups) > 0 && !removeBackups {
+		e := &failure{code: exitRefused, tag: "backups", message: fmt.Sprintf("%s is a backup of the session, and would keep what is erased", escapeLine(f.backups[0]))}
+		e.details = func(d *object) { d.strs("backups", f.backups) }
+		return e.withHint("remove it, or give --remove-backups")
+	}
+	return nil
+}
+
+// freeTarget refuses a file that exists.
+func freeTarget(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &failure{code: exitRefused, tag: "file_exists", message: fmt.Sprintf("%s %s exists already", flag, escapeLine(path))}
+}
+
+// keepCopy copies a file to a new one, both durable before it returns.
+func keepCopy(ctx context.Context, from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	err = fsx.Replace(fsx.OS{}, to, fsx.ReplaceOptions{}, func(w io.Writer) error {
+		_, err := io.Copy(w, contextReader{ctx, src})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep the original: %w", err)
+	}
+	return nil
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(b []byte) (int, error) {
+	if err := context.Cause(c.ctx); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

@@ -1,0 +1,275 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/rewrite"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// rewritten is what was done to one session, or would be.
+type rewritten struct {
+	ref     store.Ref
+	session string
+	plan    *rewrite.Plan // nil when none could be made
+	nothing bool          // there was nothing to do
+	before  int64         // bytes
+	after   *int64        // nil when nothing was written
+	err     error
+}
+
+func runRewrite(ctx context.Context, o *rewriteOptions) error {
+	if err := errors.Join(freeTarget("--report", o.report), freeTarget("--keep-original", o.keepOriginal)); err != nil {
+		return err
+	}
+	resolve := o.target
+	if o.dryRun {
+		resolve = o.resolve
+	}
+	ref, err := resolve(ctx, o.session)
+	if err != nil {
+		return err
+	}
+	if ref.Legacy {
+		return &store.Legacy{Path: ref.Path}
+	}
+	if err := o.fullIDs(ctx, ref); err != nil {
+		return err
+	}
+	item := o.rewriteOne(ctx, ref, &o.selection)
+	if item.plan == nil {
+		return item.err
+	}
+	result := &rewriteResult{rewritten: item}
+	if err := o.related(ctx, result); err != nil {
+		return bySignal(ctx, firstOf(item.err, err))
+	}
+	if item.err == nil && o.report != "" && !o.dryRun {
+		result.err = o.writeReport(result)
+	}
+	return o.printRewrite(result)
+}
+
+// fullIDs completes the ids that were given by their endings.
+func (o *rewriteOptions) fullIDs(ctx context.Context, ref store.Ref) error {
+	s := &o.selection
+	if len(s.DropEntries)+len(s.DropBranches) == 0 {
+		return nil
+	}
+	return o.view(ctx, ref, func(r store.Reader) (err error) {
+		for _, ids := range [][]string{s.DropEntries, s.DropBranches} {
+			for i := range ids {
+				if ids[i], err = o.entryID(ctx, r, ids[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// rewriteOne plans for one session and, unless that is all that was asked for,
+// carries the plan out.
+func (o *rewriteOptions) rewriteOne(ctx context.Context, ref store.Ref, s *rewrite.Selection) rewritten {
+	item := rewritten{ref: ref, session: ref.ID}
+	files, err := footprintOf(ref.Path)
+	if err == nil {
+		item.before = files.size
+		err = files.check(o.removeBackups)
+	}
+	switch {
+	case err != nil:
+	case o.dryRun:
+		err = o.planOnly(ctx, &item, s, files)
+	default:
+		err = o.rewriteOwned(ctx, &item, s, files)
+	}
+	item.err = rewriteFailure(err, ref.ID)
+	return item
+}
+
+// planOnly reads the session and changes nothing.
+func (o *rewriteOptions) planOnly(ctx context.Context, item *rewritten, s *rewrite.Selection, files footprint) error {
+	return o.view(ctx, item.ref, func(r store.Reader) error {
+		planned := *s
+		planned.IDs = store.NewIDs(o.now, nil)
+		if err := o.plan(ctx, item, r, &planned); err != nil {
+			return err
+		}
+		return o.nothingToDo(ctx, item, files)
+	})
+}
+
+func (o *rewriteOptions) plan(ctx context.Context, item *rewritten, q store.Queries, s *rewrite.Selection) error {
+	snap, err := q.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	item.plan, err = rewrite.Make(ctx, snap, s, o.prove)
+	if err = firstOf(err, snap.Close()); err != nil {
+		return err
+	}
+	return item.plan.Refusal()
+}
+
+// nothingToDo finds out whether a plan without changes leaves nothing to do: the
+// text may still lie where nothing is any more.
+func (o *rewriteOptions) nothingToDo(ctx context.Context, item *rewritten, files footprint) error {
+	if !item.plan.Empty() {
+		return nil
+	}
+	found, err := o.proof(item.plan).Files(ctx, files.all()...)
+	item.nothing = err == nil && len(found) == 0
+	return err
+}
+
+func (o *rewriteOptions) proof(p *rewrite.Plan) *rewrite.Proof {
+	proof := rewrite.NewProof(o.selection.Rules, o.prove)
+	proof.Gone(p)
+	return proof
+}
+
+// rewriteOwned takes the session for as long as the rewrite needs it.
+func (o *rewriteOptions) rewriteOwned(ctx context.Context, item *rewritten, s *rewrite.Selection, files footprint) error {
+	session, err := o.repo.Open(ctx, item.ref)
+	if err != nil {
+		return err
+	}
+	planned := *s
+	planned.IDs = session.IDs()
+	err = o.plan(ctx, item, session, &planned)
+	if err == nil {
+		err = o.nothingToDo(ctx, item, files)
+	}
+	if err != nil || item.nothing {
+		return firstOf(err, session.Close())
+	}
+	r := &rewrite.Rewrite{
+		Plan: item.plan, Proof: o.proof(item.plan), Checks: []store.Check{engine.Check},
+		At: o.now(), Reason: o.reason, Before: o.keeping(files),
+	}
+	if err := r.Execute(ctx, session); err != nil {
+		return firstOf(errors.Join(err, o.unkeep(session, item)), session.Close())
+	}
+	return o.confirm(ctx, item, r, session)
+}
+
+// keeping copies the old session before it goes. Right before the swap its file is
+// complete, whatever the encoding.
+func (o *rewriteOptions) keeping(files footprint) func(context.Context) error {
+	if o.keepOriginal == "" {
+		return nil
+	}
+	return func(ctx context.Context) error { return keepCopy(ctx, files.path, o.keepOriginal) }
+}
+
+// unkeep removes the copy of a session that was not replaced after all.
+func (o *rewriteOptions) unkeep(s *store.Session, item *rewritten) error {
+	if o.keepOriginal == "" || s.Header().Generation >= item.plan.Generation {
+		return nil
+	}
+	if err := os.Remove(o.keepOriginal); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// confirm verifies and searches the new session where it lies, and removes what
+// else knew of the old one (D51, D53). What has been swapped is confirmed, whoever
+// wants to stop now.
+func (o *rewriteOptions) confirm(ctx context.Context, item *rewritten, r *rewrite.Rewrite, session *store.Session) error {
+	ctx = context.WithoutCancel(ctx)
+	err := o.confirmOwned(ctx, item, r)
+	if err = firstOf(err, session.Close()); err == nil {
+		err = o.repo.Forget(item.ref)
+	}
+	if err == nil {
+		err = o.confirmClosed(ctx, item, r.Proof)
+	}
+	if err != nil {
+		return afterSwap(err)
+	}
+	if o.purgeIndex == nil {
+		return nil
+	}
+	if err := o.purgeIndex(ctx, item.ref.ID); err != nil {
+		f := &failure{code: exitPartial, tag: "index_not_proven", cause: err}
+		f.message = "the session is rewritten, but what was erased may still be in the search index: " + explain(err).message
+		return f.withHint("build the index anew with `drover search --rebuild`")
+	}
+	return nil
+}
+
+func (o *rewriteOptions) confirmOwned(ctx context.Context, item *rewritten, r *rewrite.Rewrite) error {
+	files, err := footprintOf(item.ref.Path)
+	if err != nil {
+		return err
+	}
+	return o.view(ctx, item.ref, func(q store.Reader) error { return r.Confirm(ctx, q, files.all()...) })
+}
+
+// confirmClosed searches what is left once the owner has gone.
+func (o *rewriteOptions) confirmClosed(ctx context.Context, item *rewritten, proof *rewrite.Proof) error {
+	files, err := footprintOf(item.ref.Path)
+	if err != nil {
+		return err
+	}
+	for _, backup := range files.backups { // without --remove-backups there are none
+		if err := os.Remove(backup); err != nil {
+			return err
+		}
+	}
+	item.after = &files.size
+	found, err := proof.Files(ctx, files.all()...)
+	if err == nil && len(found) > 0 {
+		err = &rewrite.NotProven{Matches: found}
+	}
+	return err
+}
+
+// afterSwap tells of a failure that came too late to keep the old session.
+func afterSwap(err error) error {
+	f := explain(rewriteFailure(err, ""))
+	late := *f
+	late.message = "the session is rewritten, but: " + f.message
+	if late.code == exitRefused {
+		late.code = exitPartial
+	}
+	return &late
+}
+
+// rewriteFailure explains what only a rewrite fails with; any other error is
+// returned as it is.
+func rewriteFailure(err error, session string) error {
+	if e, ok := errors.AsType[*rewrite.DerivedContent](err); ok {
+		f := &failure{code: exitRefused, tag: "derived_content", cause: err, message: e.Error(), details: func(d *object) { d.derived(e.Entries) }}
+		for _, entry := range e.Entries[1:] {
+			f.message += ", " + entry.EntryID
+		}
+		return f.withHint("give --derived drop to drop them too, or --derived redact to empty them")
+	}
+	if e, ok := errors.AsType[*rewrite.StructuralMatch](err); ok {
+		f := &failure{code: exitRefused, tag: "structural_match", cause: err, message: e.Error(), details: func(d *object) { d.matches(e.Matches) }}
+		return f.withHint("ids, names of tools and models and the like are never changed: narrow the rule")
+	}
+	if e, ok := errors.AsType[*rewrite.NotProven](err); ok {
+		return &failure{code: exitRefused, tag: "not_proven", cause: err, message: e.Error(), details: func(d *object) { d.matches(e.Matches) }}
+	}
+	if e, ok := errors.AsType[*rewrite.Unsound](err); ok {
+		f := &failure{code: exitCorrupt, tag: "corrupt", cause: err, message: e.Error()}
+		return f.withHint("`drover verify` tells all that is wrong")
+	}
+	if e, ok := errors.AsType[*rewrite.BadWhere](err); ok {
+		return usagef("the expression fails: %v", e)
+	}
+	if errors.Is(err, rewrite.ErrEmptyKey) || errors.Is(err, rewrite.ErrEndless) {
+		return usagef("--redact-file: %v", err)
+	}
+	if session != "" {
+		return busyHint(err, session, store.MainLane)
+	}
+	return err
+}
