@@ -144,8 +144,11 @@ func (o *rewriteOptions) rewriteOwned(ctx context.Context, item *rewritten, s *r
 	if err == nil {
 		err = o.nothingToDo(ctx, item, files)
 	}
-	if err != nil || item.nothing {
+	if err != nil {
 		return firstOf(err, session.Close())
+	}
+	if item.nothing { // a run that was cut short may have left something around the session
+		return firstOf(session.Close(), o.clear(ctx, item))
 	}
 	r := &rewrite.Rewrite{
 		Plan: item.plan, Proof: o.proof(item.plan), Checks: []store.Check{engine.Check},
@@ -177,17 +180,22 @@ func (o *rewriteOptions) unkeep(s *store.Session, item *rewritten) error {
 	return nil
 }
 
-// confirm verifies and searches the new session where it lies, and removes what
-// else knew of the old one (D51, D53). What has been swapped is confirmed, whoever
-// wants to stop now.
+// confirm verifies and searches the new session where it lies (D51). What has been
+// swapped is confirmed, whoever wants to stop now.
 func (o *rewriteOptions) confirm(ctx context.Context, item *rewritten, r *rewrite.Rewrite, session *store.Session) error {
 	ctx = context.WithoutCancel(ctx)
 	err := o.confirmOwned(ctx, item, r)
-	if err = firstOf(err, session.Close()); err == nil {
-		err = o.repo.Forget(item.ref)
+	if err = firstOf(err, session.Close()); err != nil {
+		return afterSwap(err)
 	}
+	return o.clear(ctx, item)
+}
+
+// clear removes what else knew of the old session: the catalog, backups, the index.
+func (o *rewriteOptions) clear(ctx context.Context, item *rewritten) error {
+	err := o.repo.Forget(item.ref)
 	if err == nil {
-		err = o.confirmClosed(ctx, item, r.Proof)
+		err = o.confirmClosed(ctx, item)
 	}
 	if err != nil {
 		return afterSwap(err)
@@ -212,7 +220,7 @@ func (o *rewriteOptions) confirmOwned(ctx context.Context, item *rewritten, r *r
 }
 
 // confirmClosed searches what is left once the owner has gone.
-func (o *rewriteOptions) confirmClosed(ctx context.Context, item *rewritten, proof *rewrite.Proof) error {
+func (o *rewriteOptions) confirmClosed(ctx context.Context, item *rewritten) error {
 	files, err := footprintOf(item.ref.Path)
 	if err != nil {
 		return err
@@ -223,7 +231,7 @@ func (o *rewriteOptions) confirmClosed(ctx context.Context, item *rewritten, pro
 		}
 	}
 	item.after = &files.size
-	found, err := proof.Files(ctx, files.all()...)
+	found, err := o.proof(item.plan).Files(ctx, files.all()...)
 	if err == nil && len(found) > 0 {
 		err = &rewrite.NotProven{Matches: found}
 	}
