@@ -180,11 +180,11 @@ func (o *rewriteOptions) unkeep(s *store.Session, item *rewritten) error {
 	return nil
 }
 
-// confirm verifies and searches the new session where it lies (D51). What has been
-// swapped is confirmed, whoever wants to stop now.
+// confirm verifies the new session where it lies; clear searches its files (D51).
+// What has been swapped is confirmed, whoever wants to stop now.
 func (o *rewriteOptions) confirm(ctx context.Context, item *rewritten, r *rewrite.Rewrite, session *store.Session) error {
 	ctx = context.WithoutCancel(ctx)
-	err := o.confirmOwned(ctx, item, r)
+	err := o.view(ctx, item.ref, func(q store.Reader) error { return r.Verify(ctx, q) })
 	if err = firstOf(err, session.Close()); err != nil {
 		return afterSwap(err)
 	}
@@ -211,15 +211,7 @@ func (o *rewriteOptions) clear(ctx context.Context, item *rewritten) error {
 	return nil
 }
 
-func (o *rewriteOptions) confirmOwned(ctx context.Context, item *rewritten, r *rewrite.Rewrite) error {
-	files, err := footprintOf(item.ref.Path)
-	if err != nil {
-		return err
-	}
-	return o.view(ctx, item.ref, func(q store.Reader) error { return r.Confirm(ctx, q, files.all()...) })
-}
-
-// confirmClosed searches what is left once the owner has gone.
+// confirmClosed searches the files as the owner has left them.
 func (o *rewriteOptions) confirmClosed(ctx context.Context, item *rewritten) error {
 	files, err := footprintOf(item.ref.Path)
 	if err != nil {

@@ -39,7 +39,7 @@ func (r *Rewrite) Execute(ctx context.Context, s *store.Session) error {
 	return s.Exchange(ctx, store.Exchange{
 		Next: func(old *store.Snapshot) (*store.Snapshot, error) { return r.Plan.apply(old, r.note()) },
 		Judge: func(ctx context.Context, path string, next store.Reader) error {
-			if err := r.Confirm(ctx, next, path); err != nil || r.Before == nil {
+			if err := r.prove(ctx, next, path); err != nil || r.Before == nil {
 				return err
 			}
 			return r.Before(ctx)
@@ -47,45 +47,56 @@ func (r *Rewrite) Execute(ctx context.Context, s *store.Session) error {
 	})
 }
 
-// Confirm verifies a store and searches what it says, and its files, for what
-// must have gone. It fails with *Unsound or *NotProven.
-func (r *Rewrite) Confirm(ctx context.Context, q store.Reader, files ...string) error {
+// prove verifies a store, and searches what it says and its file for what must
+// have gone. It fails with *Unsound or *NotProven.
+func (r *Rewrite) prove(ctx context.Context, q store.Reader, path string) error {
 	type result struct {
 		found []Match
 		err   error
 	}
 	searched := make(chan result, 1)
 	go func() {
-		found, err := r.search(ctx, q, files)
-		searched <- result{found, err}
+		var res result
+		if !r.Proof.Empty() {
+			res.found, res.err = r.Proof.Files(ctx, path)
+		}
+		searched <- res
 	}()
-	unsound := r.verify(ctx, q)
-	search := <-searched
+	said, unsound := r.read(ctx, q)
+	lies := <-searched
+	found := append(said, lies.found...)
 	switch {
 	case unsound != nil:
 		return unsound
-	case search.err != nil:
-		return search.err
-	case len(search.found) > 0:
-		return &NotProven{Matches: search.found}
+	case lies.err != nil:
+		return lies.err
+	case len(found) > 0:
+		return &NotProven{Matches: found}
 	}
 	return nil
 }
 
-func (r *Rewrite) search(ctx context.Context, q store.Reader, files []string) ([]Match, error) {
+// read verifies a store, and looks at every record for what must have gone.
+func (r *Rewrite) read(ctx context.Context, q store.Reader) (found []Match, err error) {
 	if r.Proof.Empty() {
-		return nil, nil
+		return nil, r.verify(ctx, q, nil)
 	}
-	said, err := r.Proof.Records(ctx, q)
-	if err != nil {
-		return nil, err
+	if r.Proof.inHeader(q.Header()) {
+		found = append(found, Match{Where: "header"})
 	}
-	lies, err := r.Proof.Files(ctx, files...)
-	return append(said, lies...), err
+	err = r.verify(ctx, q, func(rec *store.Record) {
+		if where := r.Proof.inRecord(rec); where != "" && len(found) < maxMatches {
+			found = append(found, Match{Where: where})
+		}
+	})
+	return found, err
 }
 
-func (r *Rewrite) verify(ctx context.Context, q store.Reader) error {
-	v := store.Verification{Checks: r.Checks}
+// Verify checks every invariant of a store. It fails with *Unsound.
+func (r *Rewrite) Verify(ctx context.Context, q store.Reader) error { return r.verify(ctx, q, nil) }
+
+func (r *Rewrite) verify(ctx context.Context, q store.Reader, seen func(*store.Record)) error {
+	v := store.Verification{Checks: r.Checks, Seen: seen}
 	for p := range v.Problems(ctx, q) {
 		if p.Severity == store.SeverityError {
 			return errors.Join(ctx.Err(), &Unsound{Problem: p})

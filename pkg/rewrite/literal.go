@@ -17,6 +17,9 @@ type literal struct {
 	// at lists, by ASCII character, the runes that are it; other characters are
 	// looked for one by one.
 	at [utf8.RuneSelf][]int
+	// spells tells, by the letter behind its backslashes, which escapes may stand
+	// for a rune of the literal.
+	spells [256]bool
 }
 
 func newLiteral(text string) *literal {
@@ -27,6 +30,10 @@ func newLiteral(text string) *literal {
 		}
 		l.runes = append(l.runes, r)
 		l.starts = append(l.starts, i)
+	}
+	for c := range l.spells {
+		r := short(byte(c))
+		l.spells[c] = c == 'u' || len(l.at['\\']) > 0 || r >= 0 && len(l.at[r]) > 0
 	}
 	return l
 }
@@ -116,6 +123,10 @@ func (l *literal) spelledFrom(b []byte, from int, raw bool) span {
 		for run < len(b) && b[run] == '\\' {
 			run++
 		}
+		if run < len(b) && !l.spells[b[run]] {
+			p = run
+			continue
+		}
 		l.candidates(b, run, func(k int) {
 			s := p - l.starts[k]
 			if s < from || found.start >= 0 && s >= found.start || !bytes.Equal(b[s:p], l.plain[:l.starts[k]]) {
@@ -136,9 +147,6 @@ func (l *literal) spelledFrom(b []byte, from int, raw bool) span {
 // candidates calls try with every rune of the literal that an escape may stand
 // for, whose backslashes end at b[run].
 func (l *literal) candidates(b []byte, run int, try func(k int)) {
-	if run == len(b) {
-		return
-	}
 	each := func(r rune) {
 		if r >= 0 && r < utf8.RuneSelf {
 			for _, k := range l.at[r] {
@@ -147,6 +155,9 @@ func (l *literal) candidates(b []byte, run int, try func(k int)) {
 		}
 	}
 	each('\\')
+	if run == len(b) {
+		return
+	}
 	if r := short(b[run]); r >= 0 {
 		each(r)
 	}

@@ -42,9 +42,6 @@ type Plan struct {
 // that come to no good.
 func Make(ctx context.Context, snap *store.Snapshot, s *Selection, texts []string) (*Plan, error) {
 	p := &Plan{Generation: snap.Header.Generation + 1, selection: s, nextSeq: snap.NextSeq}
-	if err := idle(ctx, snap); err != nil {
-		return nil, err
-	}
 	var err error
 	if p.cut, err = choose(ctx, snap, s); err != nil {
 		return nil, err
@@ -63,24 +60,14 @@ func Make(ctx context.Context, snap *store.Snapshot, s *Selection, texts []strin
 	return p, nil
 }
 
-// idle refuses a session with an open operation: its state names what it will
-// place.
-func idle(ctx context.Context, snap *store.Snapshot) error {
-	for r, err := range snap.Skeleton() {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if r.Kind != store.KindValue || r.Address.Namespace != "pi.lane.state" {
-			continue
-		}
-		if id, ok := rawjson.GetString(r.Value, "currentOperationId"); ok {
-			return &store.LaneBusy{Lane: r.Address.Key, OperationID: id}
-		}
+// openOperation names the operation of a lane's state, "" when the lane is idle.
+// The state of an open one names what it will place.
+func openOperation(r *store.Record) string {
+	if r.Kind != store.KindValue || r.Address.Namespace != "pi.lane.state" {
+		return ""
 	}
-	return nil
+	id, _ := rawjson.GetString(r.Value, "currentOperationId")
+	return id
 }
 
 // judge does everything once, to count it and to find what stands against it.
@@ -95,12 +82,15 @@ func (p *Plan) judge(ctx context.Context, snap *store.Snapshot, proof *Proof) er
 	if !proof.Empty() && proof.inJSON(header) {
 		p.Unproven = append(p.Unproven, Match{Where: "header"})
 	}
-	for r, err := range snap.Records {
+	for r, err := range ahead(snap.Records) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
+		}
+		if id := openOperation(&r); id != "" {
+			return &store.LaneBusy{Lane: r.Address.Key, OperationID: id}
 		}
 		next, kept := t.record(r)
 		if !kept || proof.Empty() || len(p.Unproven) >= maxMatches {
@@ -152,7 +142,7 @@ func (p *Plan) apply(old *store.Snapshot, note store.HeaderField) (*store.Snapsh
 	next := *old
 	next.Outline = nil
 	next.Header.Extra = noted(old.Header.Extra, note)
-	next.Records = p.records(old)
+	next.Records = ahead(p.records(old))
 	return &next, nil
 }
 

@@ -59,6 +59,9 @@ type Verification struct {
 	// Fast looks at the lanes alone, beyond what opening the session checked: no
 	// entry, no payload, no ledger.
 	Fast bool
+	// Seen, if set, is called with every record that a full check reads, so that
+	// somebody who looks for something else need not read them again.
+	Seen func(*Record)
 	// Counts is what the session holds, once a full check has ended.
 	Counts Counts
 }
@@ -70,6 +73,7 @@ type Verification struct {
 func (v *Verification) Problems(ctx context.Context, r Reader) iter.Seq[Problem] {
 	return func(yield func(Problem) bool) {
 		run := newVerifier(yield)
+		run.seen = v.Seen
 		if v.Fast {
 			run.fast(ctx, r)
 			return
@@ -138,6 +142,7 @@ func ProblemOf(err error) Problem {
 type verifier struct {
 	yield   func(Problem) bool
 	stopped bool
+	seen    func(*Record) // nil when nobody looks
 
 	ids    map[idKey]known
 	chains []callChain // the first is none
@@ -282,6 +287,9 @@ func (v *verifier) records(ctx context.Context, r Reader) error {
 		for i := range batch {
 			if v.record(&batch[i]); v.stopped {
 				return nil
+			}
+			if v.seen != nil {
+				v.seen(&batch[i])
 			}
 		}
 	}
