@@ -39,6 +39,7 @@ func commandRows() []commandRow {
 		{"next-run", queueing(nextRunQueue)},
 		{"prompt", running(newPromptCmd)},
 		{"resume", running(newResumeCmd)},
+		{"rewrite", running(newRewriteCmd)},
 		{"show", running(newShowCmd)},
 		{"steer", queueing(steerQueue)},
 		{"usage", running(newUsageCmd)},
