@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/internal/visible"
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
@@ -146,7 +147,7 @@ func configured(cfg store.LaneConfiguration, c engine.Configure) store.LaneConfi
 // checkOneLine refuses names that would not stay on one line.
 func checkOneLine(what, s string) error {
 	for _, r := range s {
-		if unsafeRune(r) {
+		if visible.Unsafe(r) {
 			return usagef("%s must be one line without control characters, it holds %U", what, r)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-run/drover/internal/visible"
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
@@ -41,7 +42,7 @@ func TestEscapeIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
 		for _, r := range escapeLine(s) {
-			if unsafeRune(r) {
+			if visible.Unsafe(r) {
 				t.Fatalf("%q leaves %U", s, r)
 			}
 		}
