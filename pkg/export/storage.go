@@ -1,0 +1,128 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/internal/redact"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+// Busy refuses a redacted export of the storage: what an operation keeps while
+// it is open cannot be told apart into text and structure.
+type Busy struct{ Lane string }
+
+func (e *Busy) Error() string {
+	return fmt.Sprintf("lane %s has an open operation, whose state cannot be redacted: drive it to its end first", e.Lane)
+}
+
+// Snapshot is the whole session as its storage holds it, whatever the lane,
+// redacted. When it has to redact, it fails with *Busy while an operation is open
+// and with *StructuralMatch when an address or a value of the format's own
+// matches. Closing it closes the source.
+func (s *Source) Snapshot() (*store.Snapshot, error) {
+	snap := *s.snap
+	snap.Header = s.header
+	r := s.o.Redact
+	if r == nil {
+		return &snap, nil
+	}
+	if s.open != "" {
+		return nil, &Busy{Lane: s.open}
+	}
+	if err := s.checkValues(r); err != nil {
+		return nil, err
+	}
+	snap.Outline = nil
+	snap.Records = func(yield func(store.Record, error) bool) {
+		for rec, err := range s.snap.Records {
+			if err == nil && !redactRecord(r, &rec) {
+				continue
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+	return &snap, nil
+}
+
+// checkValues looks at what stands beside the tree.
+func (s *Source) checkValues(r *redact.Rules) error {
+	found := &StructuralMatch{}
+	for rec, err := range s.snap.Skeleton() {
+		if err != nil {
+			return fmt.Errorf("read session: %w", err)
+		}
+		if rec.Kind != store.KindValue && rec.Kind != store.KindList {
+			continue
+		}
+		a := rec.Address
+		switch result := r.Content(rec.Value); {
+		case r.Matches(a.Namespace) || r.Matches(a.Key):
+			found.add("", a.String())
+		case structural(a) && result.Count > 0:
+			found.add("", a.String())
+		case !structural(a) && result.EmptyKeys > 0:
+			return &EmptyKey{Where: a.String()}
+		}
+	}
+	return found.orNil()
+}
+
+// redactRecord replaces in a copy of what the record holds. False leaves the
+// record out: the outcome of a lane's last operation, which nothing reads, is
+// told in words that nobody can take apart.
+func redactRecord(r *redact.Rules, rec *store.Record) bool {
+	switch {
+	case rec.Entry != nil:
+		e := *rec.Entry
+		e.Payload = r.Entry(e.Payload).JSON
+		rec.Entry = &e
+	case rec.Usage != nil:
+		u := *rec.Usage
+		u.Usage = r.Content(u.Usage).JSON
+		u.Details = r.Content(u.Details).JSON
+		rec.Usage = &u
+	case rec.Address.Namespace == lastResult:
+		return r.Content(rec.Value).Count == 0
+	case rec.Address.Namespace == store.PendingEntries().Address().Namespace:
+		rec.Value = redactPending(r, rec.Value)
+	case !structural(rec.Address):
+		rec.Value = r.Content(rec.Value).JSON
+	}
+	return true
+}
+
+// redactPending replaces in content that waits for its place.
+func redactPending(r *redact.Rules, value json.RawMessage) json.RawMessage {
+	payload, ok := rawjson.Get(value, "payload")
+	if !ok {
+		return value
+	}
+	result := r.Content(payload)
+	if typ, _ := rawjson.GetString(value, "type"); typ == string(store.TypeMessage) {
+		result = r.Message(payload)
+	}
+	if result.Count == 0 {
+		return value
+	}
+	out, err := rawjson.Set(value, "payload", result.JSON)
+	if err != nil { // not for a value that has been read
+		return value
+	}
+	return out
+}
+
+const lastResult = "pi.lane.lastResult"
+
+// structural tells whether an address holds what the format itself needs.
+func structural(a store.Address) bool {
+	switch a.Namespace {
+	case lastResult, store.SessionName().Address().Namespace,
+		store.EntryLabels().Address().Namespace, store.PendingEntries().Address().Namespace:
+		return false
+	}
+	return a.Reserved()
+}
