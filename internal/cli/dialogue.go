@@ -19,7 +19,7 @@ type dialogue struct {
 // foldWidth is how long a folded line gets where there is no terminal.
 const foldWidth = 120
 
-func (d *dialogue) title(id, name, lane string) {
+func (d *dialogue) Title(id, name, lane string) {
 	title := "session " + id
 	if name != "" {
 		title += fmt.Sprintf(" %q", escapeLine(name))
@@ -27,7 +27,7 @@ func (d *dialogue) title(id, name, lane string) {
 	d.line("%s", d.p.paint(dim, title+", lane "+escapeLine(lane), d.p.outTTY))
 }
 
-func (d *dialogue) end() error { return d.err }
+func (d *dialogue) End() error { return d.err }
 
 func (d *dialogue) header(c ink, who string, timestamp int64) {
 	when := ""
@@ -61,14 +61,14 @@ func (d *dialogue) fold(c ink, mark, s string) {
 	d.line("%s", d.p.paint(c, mark+" "+line+more, d.p.outTTY))
 }
 
-func (d *dialogue) entry(e store.Entry) {
+func (d *dialogue) Entry(e store.Entry) {
 	field := func(name string) string {
 		s, _ := rawjson.GetString(e.Payload, name)
 		return s
 	}
 	switch e.Type {
 	case store.TypeMessage:
-		d.message(e.Message(), e.Timestamp)
+		d.Message(e.Message(), e.Timestamp)
 	case store.TypeCompaction:
 		d.header(bold, "compaction: earlier messages in summary", e.Timestamp)
 		d.text(field("summary"))
@@ -82,7 +82,7 @@ func (d *dialogue) entry(e store.Entry) {
 	}
 }
 
-func (d *dialogue) message(m message.Message, timestamp int64) {
+func (d *dialogue) Message(m message.Message, timestamp int64) {
 	switch role := m.Role(); role {
 	case message.RoleAssistant:
 		d.header(bold, "assistant"+modelOf(m), timestamp)

@@ -98,6 +98,9 @@ func explainStore(err error) *failure {
 	if f := explainOwner(err); f != nil {
 		return f
 	}
+	if f := explainExport(err); f != nil {
+		return f
+	}
 	if e, ok := errors.AsType[*v3import.Failure](err); ok {
 		return explainImport(e)
 	}

@@ -143,6 +143,29 @@ func (o *object) values(name string, n int, at func(int) store.Appender) {
 	o.b = append(o.b, ']')
 }
 
+// each writes an array of what walk hands on. add answers false once nothing more
+// can be written.
+func (o *object) each(name string, walk func(add func(store.Appender) bool) error) {
+	o.key(name)
+	o.b = append(o.b, '[')
+	first := true
+	o.fail(walk(func(v store.Appender) bool {
+		if !first {
+			o.b = append(o.b, ',')
+		}
+		first = false
+		b, err := v.AppendJSON(o.b)
+		if err != nil {
+			o.fail(err)
+			b = append(o.b, "null"...)
+		}
+		o.b = b
+		o.drain()
+		return o.err == nil
+	}))
+	o.b = append(o.b, ']')
+}
+
 // strs writes an array of strings.
 func (o *object) strs(name string, all []string) {
 	o.key(name)

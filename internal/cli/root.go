@@ -25,6 +25,7 @@ func commandRows() []commandRow {
 		{"completion", running(newCompletionCmd)},
 		{"create", running(newCreateCmd)},
 		{"drive", running(newDriveCmd)},
+		{"export", running(newExportCmd)},
 		{"follow-up", queueing(followUpQueue)},
 		{"fork", running(newForkCmd)},
 		{"import-v3", running(newImportCmd)},

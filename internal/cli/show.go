@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/export"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -51,7 +52,7 @@ with --entry. With --context show what a request from there would send.` +
 	flags := cmd.Flags()
 	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` to show")
 	flags.StringVar(&o.entry, "entry", "", "the `ID` of the entry to end at")
-	flags.StringVar(&o.form, "format", "text", "`FORM` of the transcript: text, markdown or json")
+	flags.StringVar(&o.form, "format", "text", "`FORM` of the transcript: text, markdown, html or json")
 	flags.BoolVar(&o.context, "context", false, "show the messages that a request would send")
 	return cmd
 }
@@ -59,18 +60,16 @@ with --entry. With --context show what a request from there would send.` +
 func (o *showOptions) checkForm() error {
 	switch o.form {
 	case "text":
-	case "markdown":
+	case "markdown", "html":
 		if o.out.format != formatText {
-			return usagef("--format markdown and --output %s exclude each other", o.out.format)
+			return usagef("--format %s and --output %s exclude each other", o.form, o.out.format)
 		}
 	case "json":
 		if o.out.format == formatText {
 			o.out.format = formatJSON
 		}
-	case "html":
-		return unsupportedf("--format html is not supported by this version of drover")
 	default:
-		return usagef("--format %q: want text, markdown or json", escapeLine(o.form))
+		return usagef("--format %q: want text, markdown, html or json", escapeLine(o.form))
 	}
 	return nil
 }
@@ -101,11 +100,11 @@ func runShow(ctx context.Context, o *showOptions) error {
 			d.values("entries", len(entries), func(i int) store.Appender { return entries[i] })
 		}, func(w io.Writer) error {
 			t := o.transcript(w)
-			t.title(ref.ID, name.Value, o.lane)
+			t.Title(ref.ID, name.Value, o.lane)
 			for _, e := range entries {
-				t.entry(e)
+				t.Entry(e)
 			}
-			return t.end()
+			return t.End()
 		})
 	})
 }
@@ -121,19 +120,12 @@ func (o *showOptions) damaged(err error, leaf store.LeafID) error {
 
 // leaf is where the shown branch ends.
 func (o *showOptions) leaf(ctx context.Context, r store.Reader) (store.LeafID, error) {
-	lane, ok, err := store.Get(ctx, r, store.LaneLeaf(o.lane))
+	leaf, err := laneLeaf(ctx, r, o.lane)
 	if err != nil {
 		return "", err
 	}
-	if !ok {
-		names, err := engine.LaneNames(ctx, r)
-		if err != nil {
-			return "", err
-		}
-		return "", &engine.LaneNotFound{Lane: o.lane, Known: names}
-	}
 	if o.entry == "" {
-		return lane.Value, nil
+		return leaf, nil
 	}
 	id, err := o.entryID(ctx, r, o.entry)
 	if err != nil {
@@ -147,6 +139,19 @@ func (o *showOptions) leaf(ctx context.Context, r store.Reader) (store.LeafID, e
 		return "", notFoundf("entry_not_found", "the session has no entry %q", escapeLine(o.entry))
 	}
 	return store.LeafID(id), nil
+}
+
+// laneLeaf is where a lane stands.
+func laneLeaf(ctx context.Context, r store.Reader, lane string) (store.LeafID, error) {
+	leaf, ok, err := store.Get(ctx, r, store.LaneLeaf(lane))
+	if err != nil || ok {
+		return leaf.Value, err
+	}
+	names, err := engine.LaneNames(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return "", &engine.LaneNotFound{Lane: lane, Known: names}
 }
 
 func (o *showOptions) showContext(ctx context.Context, ref store.Ref, r store.Reader, leaf store.LeafID) error {
@@ -166,24 +171,27 @@ func (o *showOptions) showContext(ctx context.Context, ref store.Ref, r store.Re
 	}, func(w io.Writer) error {
 		t := o.transcript(w)
 		for _, m := range messages {
-			t.message(m, m.Timestamp())
+			t.Message(m, m.Timestamp())
 		}
-		return t.end()
+		return t.End()
 	})
 }
 
 // transcript is the writer of the asked-for form.
 func (o *showOptions) transcript(w io.Writer) transcript {
-	if o.form == "markdown" {
-		return &markdown{lines: lines{w: w}}
+	switch o.form {
+	case "markdown":
+		return export.Markdown(w)
+	case "html":
+		return export.HTML(w)
 	}
 	return &dialogue{lines: lines{w: w}, p: o.out}
 }
 
 // transcript writes a conversation, one entry or message after another.
 type transcript interface {
-	title(id, name, lane string)
-	entry(store.Entry)
-	message(m message.Message, timestamp int64)
-	end() error
+	Title(id, name, lane string)
+	Entry(e store.Entry)
+	Message(m message.Message, timestamp int64)
+	End() error
 }

@@ -56,7 +56,6 @@ type piWriter struct {
 	late    []bool // entries that have to wait for it; nil when all do
 	tails   tails  // what compactions may refer to
 	lastTS  int64  // of the newest entry of the path
-	lastID  uint32 // the entry that was written last
 	pathEnd bool   // the leaf, or what hangs on it, was written last
 }
 

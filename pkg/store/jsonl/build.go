@@ -63,16 +63,20 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 	return errors.Join(err, lock.Unlock())
 }
 
+// Write writes to w what Build would put into a session file. The caller closes
+// the snapshot.
+func (d Driver) Write(ctx context.Context, w io.Writer, snap *store.Snapshot) error {
+	_, err := writeSnapshot(ctx, w, snap, func(*store.Record, memory.Place, int64) error { return nil })
+	return err
+}
+
 // put writes the file; a session that it replaces is owned by the caller.
 func (d Driver) put(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
 	opts := fsx.ReplaceOptions{Existing: o.Replace, NoSync: o.NoSync}
 	if o.Judge != nil {
 		opts.Ready = func(temp string) error { return o.Judge(ctx, temp) }
 	}
-	return fsx.Replace(d.fs(), path, opts, func(w io.Writer) error {
-		_, err := writeSnapshot(ctx, w, snap, func(*store.Record, memory.Place, int64) error { return nil })
-		return err
-	})
+	return fsx.Replace(d.fs(), path, opts, func(w io.Writer) error { return d.Write(ctx, w, snap) })
 }
 
 // writeSnapshot writes header and records and returns how many bytes that are.
