@@ -91,13 +91,13 @@ func (s *Source) walk(ctx context.Context, d Document) {
 }
 
 func (s *Source) write(ctx context.Context, d Document, steps []step) error {
-	var ids []string
+	var wanted []string
 	for _, st := range steps {
 		if st.kind == stepEntry {
-			ids = append(ids, s.ids[st.entry])
+			wanted = append(wanted, s.ids.id(st.entry))
 		}
 	}
-	found, err := s.reader.Entries(ctx, ids)
+	found, err := s.reader.Entries(ctx, wanted)
 	if err != nil {
 		return fmt.Errorf("read session: %w", err)
 	}
@@ -108,9 +108,9 @@ func (s *Source) write(ctx context.Context, d Document, steps []step) error {
 		case stepEnd:
 			d.BranchEnd()
 		default:
-			e, ok := found[s.ids[st.entry]]
+			e, ok := found[s.ids.id(st.entry)]
 			if !ok {
-				return store.MissingEntry(s.ids[st.entry], "the session")
+				return store.MissingEntry(s.ids.id(st.entry), "the session")
 			}
 			e.Payload = s.o.Redact.Entry(e.Payload).JSON
 			s.mark(d, st.entry)

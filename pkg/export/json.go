@@ -13,7 +13,7 @@ func (s *Source) LeafID() store.LeafID {
 	if s.leaf == none {
 		return ""
 	}
-	return store.LeafID(s.ids[s.leaf])
+	return store.LeafID(s.ids.id(s.leaf))
 }
 
 // Standing is a lane and where it stands.
@@ -28,7 +28,7 @@ func (s *Source) Lanes() []Standing {
 	for at, lanes := range s.lanes {
 		leaf := store.LeafID("")
 		if at != none {
-			leaf = store.LeafID(s.ids[at])
+			leaf = store.LeafID(s.ids.id(at))
 		}
 		for _, lane := range lanes {
 			out = append(out, Standing{lane, leaf})
@@ -40,7 +40,7 @@ func (s *Source) Lanes() []Standing {
 
 // BranchPoints are the entries with more than one child, in sequence order.
 func (s *Source) BranchPoints() []string {
-	below := make([]int32, len(s.ids))
+	below := make([]int32, s.ids.len())
 	for _, p := range s.parents {
 		if p != none {
 			below[p]++
@@ -49,7 +49,7 @@ func (s *Source) BranchPoints() []string {
 	var out []string
 	for i, n := range below {
 		if n > 1 {
-			out = append(out, s.ids[i])
+			out = append(out, s.ids.id(int32(i)))
 		}
 	}
 	return out
@@ -60,7 +60,7 @@ func (s *Source) Path() []string {
 	var out []string
 	for i, m := range s.marks {
 		if m&onPath != 0 {
-			out = append(out, s.ids[i])
+			out = append(out, s.ids.id(int32(i)))
 		}
 	}
 	return out

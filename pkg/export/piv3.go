@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/drover-run/drover/internal/rawjson"
-	"github.com/drover-run/drover/pkg/store"
 )
 
 // Report says what a legacy file holds, and what had to be said in another way.
@@ -61,15 +60,15 @@ type piWriter struct {
 
 // plan decides what comes first, and names every entry.
 func (p *piWriter) plan() {
-	p.codes = newCodes(len(p.ids))
+	p.codes = newCodes(p.ids.len())
 	lastCompaction := none
-	for i := range p.ids {
+	for i := range p.ids.len() {
 		i := int32(i)
 		if !p.wanted(i) {
 			continue
 		}
-		p.codes.name(i, p.ids[i])
-		if p.types[i] == store.TypeCompaction {
+		p.codes.name(i, p.ids.id(i))
+		if p.kinds[i] == kindCompaction {
 			lastCompaction = i
 		}
 	}
@@ -77,13 +76,13 @@ func (p *piWriter) plan() {
 	if !p.o.AllBranches {
 		return
 	}
-	p.late = make([]bool, len(p.ids))
+	p.late = make([]bool, p.ids.len())
 	held := 0
 	for at := p.leaf; at != none && p.marks[at]&forks == 0; at = p.parents[at] {
 		p.late[at] = true
 		held++
 	}
-	p.early = held < len(p.ids)
+	p.early = held < p.ids.len()
 }
 
 // head writes the session's header.
@@ -149,7 +148,7 @@ func (p *piWriter) settings() {
 	}
 	parent, key := p.reference(p.leaf), p.header.ID
 	if p.leaf != none {
-		key = p.ids[p.leaf]
+		key = p.ids.id(p.leaf)
 	}
 	written := 0
 	add := func(typ string, fill func()) {
@@ -164,7 +163,7 @@ func (p *piWriter) settings() {
 		add("model_change", func() { p.text("provider", c.Model.Provider); p.text("modelId", c.Model.ModelID) })
 		add("thinking_level_change", func() { p.text("thinkingLevel", string(c.ThinkingLevel)) })
 	}
-	for i := range p.ids {
+	for i := range p.ids.len() {
 		label, ok := p.labels[int32(i)]
 		if ok && p.wanted(int32(i)) {
 			add("label", func() { p.member("targetId", p.reference(int32(i))); p.text("label", label) })

@@ -116,7 +116,7 @@ func (p *piWriter) customMessage(code uint32, parent string, ts int64, m []byte)
 func (p *piWriter) summary(i int32, e *store.Entry) {
 	from := `"root"`
 	if id, ok := rawjson.GetString(e.Payload, "fromId"); ok {
-		if at, known := p.at[id]; known {
+		if at, known := p.ids.find(id); known {
 			for at != none && !p.wanted(at) {
 				at = p.parents[at]
 			}
@@ -163,7 +163,7 @@ func (p *piWriter) edit(i int32, e *store.Entry, data []byte) {
 // target is the entry that an edit is about, when it goes out.
 func (p *piWriter) target(data []byte) (int32, bool) {
 	id, _ := rawjson.GetString(data, "targetId")
-	at, ok := p.at[id]
+	at, ok := p.ids.find(id)
 	return at, ok && p.wanted(at)
 }
 

@@ -72,7 +72,7 @@ type values struct {
 
 func (s *Source) index() error {
 	v := values{leaves: map[string]string{}, labels: map[string]string{}}
-	s.at = map[string]int32{}
+	s.ids = newIDs()
 	for r, err := range s.snap.Skeleton() {
 		switch {
 		case err != nil:
@@ -132,7 +132,7 @@ func (s *Source) value(r store.Record, v *values) error {
 func (s *Source) settle(v values) error {
 	s.labels, s.lanes = make(map[int32]string, len(v.labels)), make(map[int32][]string, len(v.leaves))
 	for id, label := range v.labels {
-		if at, ok := s.at[id]; ok { // a label may name what is gone
+		if at, ok := s.ids.find(id); ok { // a label may name what is gone
 			s.labels[at] = label
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Source) find(leaf, lane string) (int32, error) {
 	if leaf == "" {
 		return none, nil
 	}
-	at, ok := s.at[leaf]
+	at, ok := s.ids.find(leaf)
 	if !ok {
 		return none, store.MissingEntry(leaf, "lane "+lane)
 	}

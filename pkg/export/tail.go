@@ -58,7 +58,7 @@ func (t *tails) note(i int32, e *store.Entry) {
 func (t *tails) noteEdit(i int32, e *store.Entry) {
 	data, _ := rawjson.Get(e.Payload, "data")
 	id, _ := rawjson.GetString(data, "targetId")
-	target, ok := t.source.at[id]
+	target, ok := t.source.ids.find(id)
 	if !ok {
 		return
 	}
@@ -102,16 +102,16 @@ func (t *tails) find(ctx context.Context, above int32, tail []message.Message) (
 
 // step looks at one entry; false is one that the tail should hold and does not.
 func (s *search) step(at int32) (bool, error) {
-	switch s.source.types[at] {
-	case store.TypeMessage:
+	switch s.source.kinds[at] {
+	case kindMessage:
 		_, edited := s.changed[at]
 		if !edited && s.hashes[at] == s.hash(s.last()) {
 			return s.take(kept{at, -1}), nil
 		}
 		return s.compare(at)
-	case store.TypeBranchSummary:
+	case kindSummary:
 		return s.compare(at)
-	case store.TypeCompaction:
+	case kindCompaction:
 		for j, c := range slices.Backward(s.fresh[at]) {
 			if len(s.tail) == 0 {
 				break
@@ -121,7 +121,7 @@ func (s *search) step(at int32) (bool, error) {
 			}
 			s.take(kept{at, j})
 		}
-	case store.TypeCustom:
+	case kindCustom:
 		if e, ok := s.edits[at]; ok {
 			if _, newer := s.changed[e.target]; !newer {
 				s.changed[e.target] = e
@@ -141,7 +141,7 @@ func (s *search) take(from kept) bool {
 
 // compare reads an entry again, whose message is not plainly that of the tail.
 func (s *search) compare(at int32) (bool, error) {
-	id := s.source.ids[at]
+	id := s.source.ids.id(at)
 	found, err := s.source.reader.Entries(s.ctx, []string{id})
 	if err != nil {
 		return false, fmt.Errorf("read session: %w", err)

@@ -1,10 +1,6 @@
 package export
 
-import (
-	"strings"
-
-	"github.com/drover-run/drover/pkg/store"
-)
+import "github.com/drover-run/drover/pkg/store"
 
 // none stands for no entry.
 const none = int32(-1)
@@ -15,14 +11,38 @@ const (
 	forks                    // something beside the path hangs on it
 )
 
+// kind is the type of an entry.
+type kind uint8
+
+const (
+	kindOther kind = iota
+	kindMessage
+	kindCompaction
+	kindSummary
+	kindCustom
+)
+
+func kindOf(typ store.EntryType) kind {
+	switch typ {
+	case store.TypeMessage:
+		return kindMessage
+	case store.TypeCompaction:
+		return kindCompaction
+	case store.TypeBranchSummary:
+		return kindSummary
+	case store.TypeCustom:
+		return kindCustom
+	}
+	return kindOther
+}
+
 // tree is the structure of a session by index, in sequence order: parents come
 // before their children.
 type tree struct {
-	ids     []string
+	ids     ids
 	parents []int32
-	types   []store.EntryType
+	kinds   []kind
 	marks   []uint8
-	at      map[string]int32
 	below   []int32 // entries of the subtree, only when all branches go out
 	err     error   // what ended the last walk over the payloads
 }
@@ -30,34 +50,17 @@ type tree struct {
 func (t *tree) add(e store.Structure) error {
 	parent := none
 	if e.ParentID != "" {
-		at, ok := t.at[e.ParentID]
+		at, ok := t.ids.find(e.ParentID)
 		if !ok {
 			return store.MissingEntry(e.ParentID, "entry "+e.ID)
 		}
 		parent = at
 	}
-	id := e.ID
-	t.at[id] = int32(len(t.ids))
-	t.ids = append(t.ids, id)
+	t.ids.add(e.ID)
 	t.parents = append(t.parents, parent)
-	t.types = append(t.types, typeOf(e.Type))
+	t.kinds = append(t.kinds, kindOf(e.Type))
 	t.marks = append(t.marks, 0)
 	return nil
-}
-
-// typeOf shares the text of the known types.
-func typeOf(typ store.EntryType) store.EntryType {
-	switch typ {
-	case store.TypeMessage:
-		return store.TypeMessage
-	case store.TypeCompaction:
-		return store.TypeCompaction
-	case store.TypeBranchSummary:
-		return store.TypeBranchSummary
-	case store.TypeCustom:
-		return store.TypeCustom
-	}
-	return store.EntryType(strings.Clone(string(typ)))
 }
 
 // markPath marks the way from a leaf to its root.
@@ -70,8 +73,8 @@ func (t *tree) markPath(leaf int32) {
 // countBranches finds where something leaves the path, and how large subtrees
 // are.
 func (t *tree) countBranches() {
-	t.below = make([]int32, len(t.ids))
-	for i := len(t.ids) - 1; i >= 0; i-- {
+	t.below = make([]int32, t.ids.len())
+	for i := t.ids.len() - 1; i >= 0; i-- {
 		t.below[i]++
 		p := t.parents[i]
 		if p == none {

@@ -45,7 +45,7 @@ type children struct {
 }
 
 func (t *tree) children() children {
-	n := len(t.ids)
+	n := t.ids.len()
 	c := children{start: make([]int32, n+2), list: make([]int32, n), newest: make([]int32, n)}
 	for _, p := range t.parents {
 		c.start[p+2]++
