@@ -160,6 +160,9 @@ func (o *exportOptions) write(ctx context.Context, ref store.Ref, s *export.Sour
 		if snap, err = s.Snapshot(); err != nil {
 			return err
 		}
+		if lane := s.Busy(); lane != "" {
+			o.out.note("lane %s has an open operation, which goes along: drive it here or there, not in both places", escapeLine(lane))
+		}
 	}
 	var report export.Report
 	err := o.out.result(nil, func(d *object) { o.document(ctx, ref, s, d) }, func(w io.Writer) (err error) {
@@ -220,7 +223,7 @@ func explainExport(err error) *failure {
 	if e, ok := errors.AsType[*export.EmptyKey](err); ok {
 		return usagef("%v", e)
 	}
-	if e, ok := errors.AsType[*export.Busy](err); ok {
+	if e, ok := errors.AsType[*export.OpenOperation](err); ok {
 		return &failure{code: exitRefused, tag: "lane_busy", details: func(o *object) { o.str("lane", e.Lane) }}
 	}
 	return nil

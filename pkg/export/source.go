@@ -29,7 +29,7 @@ type Source struct {
 	header store.Header
 	name   string
 	config *store.LaneConfiguration // of the lane; nil while it has none
-	open   string                   // a lane with an open operation, "" when all are idle
+	busy   string                   // a lane with an open operation, "" when all are idle
 	labels map[int32]string
 	lanes  map[int32][]string // by leaf; none is before the first entry
 
@@ -106,7 +106,7 @@ func (s *Source) value(r store.Record, v *values) error {
 	case store.LaneStateOf(lane).Address().Namespace:
 		state, err := store.LaneStateOf(lane).Decode(raw)
 		if state.CurrentOperationID != "" {
-			s.open = lane
+			s.busy = lane
 		}
 		return err
 	case store.LaneConfig(lane).Address().Namespace:

@@ -9,16 +9,19 @@ import (
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// Busy refuses a redacted export of the storage: what an operation keeps while
+// OpenOperation refuses a redacted export of the storage: what an operation keeps while
 // it is open cannot be told apart into text and structure.
-type Busy struct{ Lane string }
+type OpenOperation struct{ Lane string }
 
-func (e *Busy) Error() string {
+func (e *OpenOperation) Error() string {
 	return fmt.Sprintf("lane %s has an open operation, whose state cannot be redacted: drive it to its end first", e.Lane)
 }
 
+// Busy names a lane with an open operation, "" when all are idle.
+func (s *Source) Busy() string { return s.busy }
+
 // Snapshot is the whole session as its storage holds it, whatever the lane,
-// redacted. When it has to redact, it fails with *Busy while an operation is open
+// redacted. When it has to redact, it fails with *OpenOperation while an operation is open
 // and with *StructuralMatch when an address or a value of the format's own
 // matches. Closing it closes the source.
 func (s *Source) Snapshot() (*store.Snapshot, error) {
@@ -28,8 +31,8 @@ func (s *Source) Snapshot() (*store.Snapshot, error) {
 	if r == nil {
 		return &snap, nil
 	}
-	if s.open != "" {
-		return nil, &Busy{Lane: s.open}
+	if s.busy != "" {
+		return nil, &OpenOperation{Lane: s.busy}
 	}
 	if err := s.checkValues(r); err != nil {
 		return nil, err
