@@ -61,6 +61,11 @@ func (s *Source) checkRedaction(ctx context.Context) error {
 		return nil
 	}
 	found := &StructuralMatch{}
+	for _, name := range s.structure() {
+		if s.o.Redact.Matches(name.text) {
+			found.add("", name.what)
+		}
+	}
 	next := int32(0)
 	for r, err := range s.snap.Records {
 		switch {
@@ -89,6 +94,25 @@ func (s *Source) checkRedaction(ctx context.Context) error {
 		found.add(e.ID, result.Structural...)
 	}
 	return found.orNil()
+}
+
+// named is a structural string that belongs to no entry.
+type named struct{ what, text string }
+
+// structure are the structural strings beside the entries that any form shows.
+func (s *Source) structure() []named {
+	all := []named{
+		{"id of the session", s.header.ID},
+		{"id of the parent session", s.header.ParentSessionID},
+		{"legacy id of the session", s.header.LegacySessionID},
+	}
+	for _, l := range s.Lanes() {
+		all = append(all, named{"name of lane " + l.Lane, l.Lane})
+	}
+	if c := s.config; c != nil {
+		all = append(all, named{"model of lane " + s.o.Lane, c.Model.String()})
+	}
+	return all
 }
 
 // redactHeader takes what the header tells of the machine it comes from.

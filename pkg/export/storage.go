@@ -54,9 +54,12 @@ func (s *Source) Snapshot() (*store.Snapshot, error) {
 // checkValues looks at what stands beside the tree.
 func (s *Source) checkValues(r *redact.Rules) error {
 	found := &StructuralMatch{}
-	for rec, err := range s.snap.Skeleton() {
+	for rec, err := range s.snap.Records {
 		if err != nil {
 			return fmt.Errorf("read session: %w", err)
+		}
+		if u := rec.Usage; u != nil && r.Content(u.Details).EmptyKeys > 0 {
+			return &EmptyKey{Where: "usage row " + u.ID}
 		}
 		if rec.Kind != store.KindValue && rec.Kind != store.KindList {
 			continue
