@@ -22,7 +22,9 @@ func (s RunState) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dst = s.Settings.append(append(dst, `,"settings":`...))
+	if dst, err = s.Settings.append(append(dst, `,"settings":`...)); err != nil {
+		return nil, err
+	}
 	if dst, err = appendPhase(append(dst, `,"phase":`...), s.Phase); err != nil {
 		return nil, err
 	}
@@ -43,13 +45,15 @@ func (c Control) append(dst []byte) ([]byte, error) {
 	return appendAny(dst, c)
 }
 
-func (s Settings) append(dst []byte) []byte {
+func (s Settings) append(dst []byte) ([]byte, error) {
 	dst = appendBool(dst, `{"compaction":{"enabled":`, s.Compaction.Enabled)
 	dst = appendNumber(dst, `,"reserveTokens":`, s.Compaction.ReserveTokens)
 	dst = appendNumber(dst, `,"keepRecentTokens":`, s.Compaction.KeepRecentTokens)
 	dst = appendText(dst, `},"steeringMode":`, string(s.SteeringMode))
 	dst = appendText(dst, `,"followUpMode":`, string(s.FollowUpMode))
-	return append(appendText(dst, `,"toolExecution":`, string(s.ToolExecution)), '}')
+	dst = appendText(dst, `,"toolExecution":`, string(s.ToolExecution))
+	dst, err := appendOptions(append(dst, `,"streamOptions":`...), s.StreamOptions)
+	return append(dst, '}'), err
 }
 
 func (i Inbox) append(dst []byte) []byte {
