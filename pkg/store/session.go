@@ -29,6 +29,7 @@ type Session struct {
 	closing func(Queries) func()
 	onClose func()
 	commits Line
+	spare   sync.Pool // of *commit
 
 	mu     sync.Mutex
 	lanes  map[string]*Line
@@ -121,7 +122,6 @@ type Mutator struct {
 	session *Session
 	lane    string
 	spent   atomic.Bool
-	commit  commit
 }
 
 // Lane names the lane whose line the job holds.
@@ -136,12 +136,17 @@ func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
 	if !m.spent.CompareAndSwap(false, true) {
 		return CommitResult{}, ErrMutatorUsed
 	}
-	m.commit = commit{session: m.session, tx: tx}
+	c, ok := m.session.spare.Get().(*commit)
+	if !ok {
+		c = new(commit)
+	}
+	c.session, c.tx = m.session, tx
 	// It is never interrupted: a caller that stops waiting must not tear a
-	// transaction.
-	err := m.session.commits.do(context.Background(), &m.commit)
-	res := m.commit.res
-	m.commit = commit{}
+	// transaction. So it has ended, and what it was made of can be used again.
+	err := m.session.commits.do(context.Background(), c)
+	res := c.res
+	*c = commit{}
+	m.session.spare.Put(c)
 	return res, err
 }
 
