@@ -16,17 +16,21 @@ import (
 // cache (spec §2.5). The inputs are not changed.
 func Heal(msgs []Message) []Message {
 	h := healer{out: make([]Message, 0, len(msgs)), seen: map[string]bool{}}
+	roles := make([]Role, len(msgs))
+	for i, m := range msgs {
+		roles[i] = m.Role()
+	}
 	for i := 0; i < len(msgs); {
-		if msgs[i].Role() != RoleAssistant {
-			h.pass(msgs[i])
-			i++
+		end := i + 1
+		if roles[i] != RoleAssistant {
+			h.pass(msgs[i:end], roles[i:end])
+			i = end
 			continue
 		}
-		end := i + 1
-		for end < len(msgs) && msgs[end].Role() != RoleAssistant {
+		for end < len(msgs) && roles[end] != RoleAssistant {
 			end++
 		}
-		h.turn(msgs[i], msgs[i+1:end])
+		h.turn(msgs[i], msgs[i+1:end], roles[i+1:end])
 		i = end
 	}
 	return h.out
@@ -39,17 +43,19 @@ type healer struct {
 	calls int
 }
 
-// pass lets a message through unless it is a result that nothing asked for.
-func (h *healer) pass(m Message) {
-	if m.Role() != RoleToolResult {
-		h.out = append(h.out, m)
+// pass lets messages of those roles through, except results that nothing asked for.
+func (h *healer) pass(msgs []Message, roles []Role) {
+	for i, m := range msgs {
+		if roles[i] != RoleToolResult {
+			h.out = append(h.out, m)
+		}
 	}
 }
 
 // turn adds an assistant message and what follows it up to the next one.
-func (h *healer) turn(m Message, after []Message) {
+func (h *healer) turn(m Message, after []Message, roles []Role) {
 	calls := m.ToolCalls()
-	results := pair(calls, after)
+	results := pair(calls, after, roles)
 	renamed := false
 	for i := range calls {
 		id := h.uniqueID(calls[i].ID)
@@ -69,17 +75,15 @@ func (h *healer) turn(m Message, after []Message) {
 		m = withCalls(m, calls)
 	}
 	h.out = append(append(h.out, m), results...)
-	for _, next := range after {
-		h.pass(next)
-	}
+	h.pass(after, roles)
 }
 
 // pair finds the result of each call, nil without one. Calls that share an id,
 // or have none, take results of that id in order.
-func pair(calls []Block, after []Message) []Message {
+func pair(calls []Block, after []Message, roles []Role) []Message {
 	results := make([]Message, len(calls))
-	for _, m := range after {
-		if m.Role() != RoleToolResult {
+	for at, m := range after {
+		if roles[at] != RoleToolResult {
 			continue
 		}
 		id := m.str("toolCallId")
