@@ -39,13 +39,12 @@ func (l *Lane) Configure(ctx context.Context, c Configure) error {
 }
 
 func (l *Lane) configure(ctx context.Context, m *store.Mutator, c Configure) (*store.Ticket, error) {
-	current, configured, err := store.Get(ctx, m, store.LaneConfig(l.name))
+	previous, configured, err := l.recall.configuration(ctx, m, l.name)
 	if err != nil {
 		return nil, err
 	}
-	previous := l.h.opts.Seed
-	if configured {
-		previous = current.Value
+	if !configured {
+		previous = l.h.opts.Seed
 	}
 	next := c.apply(previous)
 	if configured && sameConfiguration(previous, next) {

@@ -22,6 +22,13 @@ func Finalize(ctx context.Context, l *Lane, operationID string) error {
 	})
 }
 
+// RecalledOperation is what Recalled is, for the operation.
+func RecalledOperation(l *Lane) (op.Operation, int64) {
+	l.recall.mu.Lock()
+	defer l.recall.mu.Unlock()
+	return l.recall.operation.value, l.recall.operation.seq
+}
+
 // Recalled is the state that a lane would answer with while the stored one has
 // this seq.
 func Recalled(l *Lane) (op.State, int64) {

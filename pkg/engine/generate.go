@@ -16,7 +16,7 @@ import (
 func (p *pass) startStep(ctx context.Context) error {
 	start := op.StepStart{StepID: p.lane.h.session.IDs().NewID(), RetryPolicy: p.lane.h.Settings().Retry.normalized()}
 	return p.lane.proceed(ctx, p.operationID, func(ctx context.Context, q store.Queries, t op.Turn) (op.Plan, error) {
-		cfg, err := required(ctx, q, p.lane.name, store.LaneConfig(p.lane.name))
+		cfg, err := p.lane.recall.configured(ctx, q, p.lane.name)
 		if err != nil {
 			return op.Plan{}, err
 		}

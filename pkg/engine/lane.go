@@ -128,9 +128,9 @@ func (l *Lane) announceOnce(id string) bool {
 // Configuration is the lane's current configuration: the seed while main has
 // none yet.
 func (l *Lane) Configuration(ctx context.Context) (store.LaneConfiguration, error) {
-	got, ok, err := store.Get(ctx, l.h.session, store.LaneConfig(l.name))
+	cfg, ok, err := l.recall.configuration(ctx, l.h.session, l.name)
 	if err != nil || ok {
-		return got.Value, err
+		return cfg, err
 	}
 	return l.h.opts.Seed, nil
 }

@@ -30,6 +30,21 @@ type recall struct {
 	leaf      decoded[store.LeafID]
 	operation decoded[op.Operation]
 	state     decoded[op.State]
+	config    decoded[store.LaneConfiguration]
+}
+
+// configuration is the lane's stored configuration, if it has one.
+func (r *recall) configuration(ctx context.Context, q store.Getter, lane string) (store.LaneConfiguration, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.config.get(ctx, q, store.LaneConfig(lane))
+}
+
+// configured is the configuration of a lane that must have one.
+func (r *recall) configured(ctx context.Context, q store.Getter, lane string) (store.LaneConfiguration, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.config.required(ctx, q, lane, store.LaneConfig(lane))
 }
 
 func (r *recall) load(ctx context.Context, q store.Queries, lane string, now int64) (op.Turn, error) {
@@ -57,10 +72,14 @@ func (r *recall) load(ctx context.Context, q store.Queries, lane string, now int
 	return t, err
 }
 
-// committed remembers the state and the lane value that a plan has just stored.
+// committed remembers the operation, the state and the lane value that a plan has
+// just stored.
 func (r *recall) committed(p op.Plan, operationID, lane string, tx store.Tx, res store.CommitResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if p.Accepted != nil {
+		r.operation.written(op.Meta(operationID).Address(), *p.Accepted, tx, res)
+	}
 	if p.Next != nil {
 		r.state.written(op.StateOf(operationID).Address(), p.Next, tx, res)
 	}
@@ -77,19 +96,28 @@ type decoded[T any] struct {
 	value  T
 }
 
-func (d *decoded[T]) required(ctx context.Context, q store.Getter, lane string, v store.Value[T]) (T, error) {
+// get reads a value, which need not be there.
+func (d *decoded[T]) get(ctx context.Context, q store.Getter, v store.Value[T]) (value T, ok bool, err error) {
 	if store.Unchanged(ctx, q, v.Address(), d.seq) {
-		return d.value, nil
+		return d.value, true, nil
 	}
 	raw, ok, err := q.Value(ctx, v.Address())
-	if err == nil && ok && raw.Seq == d.seq {
-		return d.value, nil
+	if err != nil || !ok {
+		return value, false, err
 	}
-	got, err := present(lane, v.Address(), ok, err, func() (T, error) { return v.Decode(raw) })
-	if err == nil {
-		d.seq, d.stored, d.value = raw.Seq, raw.Value, got
+	if raw.Seq == d.seq {
+		return d.value, true, nil
 	}
-	return got, err
+	if value, err = v.Decode(raw); err != nil {
+		return value, false, err
+	}
+	d.seq, d.stored, d.value = raw.Seq, raw.Value, value
+	return value, true, nil
+}
+
+func (d *decoded[T]) required(ctx context.Context, q store.Getter, lane string, v store.Value[T]) (T, error) {
+	value, ok, err := d.get(ctx, q, v)
+	return present(lane, v.Address(), ok, err, func() (T, error) { return value, nil })
 }
 
 // written remembers a value as the write of its transaction, near the end, set it.

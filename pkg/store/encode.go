@@ -52,6 +52,8 @@ func decode[T any](raw json.RawMessage, custom func(json.RawMessage) (T, error))
 	case *json.RawMessage:
 		*p = raw
 		return v, nil
+	case *LeafID:
+		return v, p.UnmarshalJSON(raw)
 	case *string:
 		s, err := rawjson.Unquote(raw)
 		*p = s

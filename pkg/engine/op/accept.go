@@ -50,10 +50,11 @@ func Accept(t Turn, r RunRequest) (Plan, error) {
 		PendingNextRun:     without(t.LaneState.PendingNextRun, entryIDs(r.NextRun)),
 	}
 	return Plan{
-		Writes: writes,
-		Next:   RunState{Control: Control{Status: Running}, Settings: r.Settings, Phase: Starting{}},
-		Lane:   &lane,
-		Events: append([]Event{{Type: EventRunStart, Lane: t.Lane, RunID: r.OperationID}}, p.events...),
+		Writes:   writes,
+		Next:     RunState{Control: Control{Status: Running}, Settings: r.Settings, Phase: Starting{}},
+		Lane:     &lane,
+		Accepted: &operation,
+		Events:   append([]Event{{Type: EventRunStart, Lane: t.Lane, RunID: r.OperationID}}, p.events...),
 	}, nil
 }
 

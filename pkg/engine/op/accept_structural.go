@@ -57,5 +57,5 @@ func acceptStructural(t Turn, id string, intent Intent, next State, p *Prepared,
 	lane := t.LaneState
 	lane.CurrentOperationID = store.LeafID(id)
 	started.Lane, started.RunID = t.Lane, id
-	return Plan{Writes: append(writes, Meta(id).Set(operation)), Next: next, Lane: &lane, Events: []Event{started}}, nil
+	return Plan{Writes: append(writes, Meta(id).Set(operation)), Next: next, Lane: &lane, Accepted: &operation, Events: []Event{started}}, nil
 }

@@ -156,9 +156,26 @@ func wantPlan(t *testing.T, got op.Plan, err error, want op.Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want.Accepted = written(t, want)
 	if diff := cmp.Diff(want, got, compare...); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
+}
+
+// written is the operation that a plan stores, as it will be read.
+func written(t *testing.T, p op.Plan) *op.Operation {
+	t.Helper()
+	for _, w := range p.Writes {
+		if w.Address.Namespace != op.Meta("").Address().Namespace || w.Op != store.OpSet {
+			continue
+		}
+		operation, err := op.Meta(w.Address.Key).Decode(store.StoredValue{Address: w.Address, Value: w.Value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &operation
+	}
+	return nil
 }
 
 func wantInvalid(t *testing.T, got op.Plan, err error) {

@@ -31,6 +31,8 @@ type Plan struct {
 	Next   State
 	Result *LaneLastResult // set by terminal transitions only
 	Lane   *store.LaneState
+	// Accepted is the operation that Writes store, when the plan accepts one.
+	Accepted *Operation
 	// After are the few writes whose row puts them behind the state.
 	After  []store.Write
 	Events []Event // published after the commit, in order (spec §5.5, D28)

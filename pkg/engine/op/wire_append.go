@@ -170,3 +170,19 @@ func appendNumber(dst []byte, before string, n int64) []byte {
 func appendBool(dst []byte, before string, b bool) []byte {
 	return strconv.AppendBool(append(dst, before...), b)
 }
+
+// AppendJSON writes the acceptance data. The intent of a run is written by hand,
+// as there is one for every prompt.
+func (o Operation) AppendJSON(dst []byte) ([]byte, error) {
+	dst = rawjson.AppendQuote(append(dst, `{"operationId":`...), o.OperationID)
+	dst = rawjson.AppendQuote(append(dst, `,"lane":`...), o.Lane)
+	dst, _ = o.SourceLeafID.AppendJSON(append(dst, `,"sourceLeafId":`...))
+	dst = rawjson.AppendInt(append(dst, `,"startedAt":`...), o.StartedAt)
+	dst = append(dst, `,"intent":`...)
+	if i := o.Intent; i.Kind == KindRun && i.CustomInstructions == "" {
+		dst = store.AppendTexts(append(dst, `{"kind":"run","promptEntryIds":`...), i.PromptEntryIDs)
+		return append(dst, "}}"...), nil
+	}
+	intent, err := o.Intent.MarshalJSON()
+	return append(append(dst, intent...), '}'), err
+}
