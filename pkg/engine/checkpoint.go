@@ -200,10 +200,14 @@ func (p *pass) finishPlan(ctx context.Context, q store.Queries, t op.Turn) (op.P
 		return op.Plan{}, err
 	}
 	outcome, err := hydrate(ctx, q, *plan.Result)
-	if err == nil && outcome.FinalEntryID != "" {
+	if err != nil {
+		return op.Plan{}, err
+	}
+	if outcome.FinalEntryID != "" {
 		plan.Events[len(plan.Events)-1].Message = outcome.FinalMessage
 	}
-	return plan, err
+	p.planned, p.hydrated = plan.Result, outcome
+	return plan, nil
 }
 
 // withLeftovers lists the values that a terminal transaction must delete.

@@ -37,6 +37,8 @@ type pass struct {
 	gate        *effect.Gate
 	done        chan struct{}
 	result      *op.LaneLastResult // of the terminal transaction, once it committed
+	planned     *op.LaneLastResult // of the terminal transaction that this pass planned
+	hydrated    Outcome            // of planned
 	outcome     DriveOutcome
 	err         error
 }
@@ -215,6 +217,9 @@ func (p *pass) drive(ctx context.Context) (DriveOutcome, error) {
 // next, or with the one that another finalizer left (spec §3.13, §4.9).
 func (p *pass) settled(ctx context.Context) (DriveOutcome, error) {
 	if result := p.lane.resultOf(p); result != nil {
+		if result == p.planned { // what it names never changes
+			return DriveOutcome{Kind: Settled, OperationID: p.operationID, Outcome: &p.hydrated}, nil
+		}
 		outcome, err := hydrate(ctx, p.lane.h.session, *result)
 		return DriveOutcome{Kind: Settled, OperationID: p.operationID, Outcome: &outcome}, err
 	}
