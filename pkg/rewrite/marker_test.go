@@ -166,13 +166,18 @@ func id(n int) string { return fmt.Sprintf("018bcfe5-6800-7000-8000-%012x", n) }
 
 func newWorld(t testing.TB, d store.Driver) *world {
 	t.Helper()
+	return worldAt(t, d, "/work")
+}
+
+func worldAt(t testing.TB, d store.Driver, cwd string) *world {
+	t.Helper()
 	repo, err := store.NewRepo(store.RepoOptions{
 		Dir: filepath.Join(t.TempDir(), "repo"), Drivers: []store.Driver{d}, Now: func() int64 { return 1_700_000_000_000 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ref, err := repo.Create(t.Context(), store.CreateOptions{ID: "s"})
+	s, ref, err := repo.Create(t.Context(), store.CreateOptions{ID: "s", CWD: cwd})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +310,7 @@ func TestB44MarkerIsGone(t *testing.T) {
 	}
 	for _, d := range drivers() {
 		t.Run(d.Name(), func(t *testing.T) {
-			w, want := newWorld(t, d), newWorld(t, d)
+			w, want := worldAt(t, d, "/at/"+marker), worldAt(t, d, "/at/"+gone)
 			w.fill(marker)
 			want.fill(gone)
 			leaveBehind(t, w.ref.Path)
@@ -322,8 +327,8 @@ func TestB44MarkerIsGone(t *testing.T) {
 			if diff := cmp.Diff(records(t, want.s), records(t, w.s)); diff != "" {
 				t.Errorf("not what was wanted (-want +got):\n%s", diff)
 			}
-			if g := w.s.Header().Generation; g != 2 {
-				t.Errorf("generation %d", g)
+			if h := w.s.Header(); h.Generation != 2 || h.CWD != want.s.Header().CWD {
+				t.Errorf("generation %d in %s", h.Generation, h.CWD)
 			}
 			if err := w.s.Close(); err != nil {
 				t.Fatal(err)

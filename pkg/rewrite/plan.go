@@ -73,13 +73,7 @@ func openOperation(r *store.Record) string {
 // judge does everything once, to count it and to find what stands against it.
 func (p *Plan) judge(ctx context.Context, snap *store.Snapshot, proof *Proof) error {
 	t := p.transformer()
-	t.where = "header"
-	header, err := snap.Header.AppendJSON(nil)
-	if err != nil {
-		return err
-	}
-	t.fixed(header, "")
-	if !proof.Empty() && proof.inJSON(header) {
+	if h := t.header(snap.Header); !proof.Empty() && proof.inHeader(h) {
 		p.Unproven = append(p.Unproven, Match{Where: "header"})
 	}
 	for r, err := range ahead(snap.Records) {
@@ -141,7 +135,8 @@ func (p *Plan) apply(old *store.Snapshot, note store.HeaderField) (*store.Snapsh
 	}
 	next := *old
 	next.Outline = nil
-	next.Header.Extra = noted(old.Header.Extra, note)
+	next.Header = p.transformer().header(old.Header)
+	next.Header.Extra = noted(next.Header.Extra, note)
 	next.Records = ahead(p.records(old))
 	return &next, nil
 }

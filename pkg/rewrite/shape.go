@@ -28,6 +28,8 @@ const (
 	pendingEntry
 	lastResult
 	lastError
+	headerSource
+	headerSpawn
 )
 
 // shapeOfEntry is that of an entry's payload.
@@ -94,6 +96,10 @@ func (s shape) field(key string) (next shape, known bool) {
 		return lastResultField(key)
 	case lastError:
 		return fixed, key == "code"
+	case headerSource:
+		return fixed, key == "format" || key == "id" || key == "sha256" || key == "bytes" || key == "version"
+	case headerSpawn:
+		return fixed, key == "parentSessionId" || key == "rootSessionId" || key == "depth" || key == "refKey" || key == "location"
 	}
 	return free, false
 }

@@ -52,6 +52,39 @@ func (t *transformer) record(r store.Record) (store.Record, bool) {
 	return r, true
 }
 
+// header edits what a header says beside ids: where the session worked, what it
+// was made from, and fields that nobody knows.
+func (t *transformer) header(h store.Header) store.Header {
+	t.where = "header"
+	t.fixedText("id", h.ID)
+	t.fixedText("parentSessionId", h.ParentSessionID)
+	t.fixedText("legacySessionId", h.LegacySessionID)
+	h.CWD = t.plain(h.CWD)
+	h.LegacyParentSessionPath = t.plain(h.LegacyParentSessionPath)
+	h.Spawn = t.edit(h.Spawn, headerSpawn)
+	h.Source = t.edit(h.Source, headerSource)
+	h.Extra = slices.Clone(h.Extra)
+	for i, f := range h.Extra {
+		t.fixed(f.Key, "")
+		h.Extra[i].Value = t.edit(f.Value, free)
+	}
+	return h
+}
+
+// plain edits a text that is no JSON.
+func (t *transformer) plain(text string) string {
+	if t.rules.Empty() {
+		return text
+	}
+	next, n, err := t.rules.apply([]byte(text))
+	if err != nil {
+		t.fail(err)
+		return text
+	}
+	t.redactions += n
+	return string(next)
+}
+
 func (t *transformer) address(a store.Address) {
 	t.fixedText("namespace", a.Namespace)
 	t.fixedText("key", a.Key)
