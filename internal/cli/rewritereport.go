@@ -176,7 +176,11 @@ func (o *rewriteOptions) writeReport(r *rewriteResult) error {
 	d := newObject()
 	d.str("session", r.session)
 	d.int("at", o.now())
-	d.str("by", whoami())
+	by := whoami()
+	if o.proof(r.plan).Text(by) {
+		by = "" // it is what had to go
+	}
+	d.optStr("by", by)
 	d.str("reason", o.reason)
 	sessions := append([]rewritten{r.rewritten}, r.forks...)
 	d.array("sessions", len(sessions), func(i int, d *object) {
