@@ -171,7 +171,10 @@ func (o *migrateOptions) migrateOne(ctx context.Context, m *migrated) error {
 
 func (m *migrated) move(ctx context.Context, repo *store.Repo, o store.MoveOptions) error {
 	ref, err := repo.Move(ctx, m.ref, o)
-	if err == nil {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return unsupportedf("%v", err)
+	case err == nil:
 		m.ref = ref
 	}
 	return err

@@ -2,7 +2,6 @@ package migrate_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -145,7 +144,7 @@ func TestChain(t *testing.T) {
 		}
 		for i, step := range steps {
 			if step.To != version+int64(i)+1 || step.Name == "" {
-				t.Error(fmt.Sprintf("step %d is %+v", i, step))
+				t.Errorf("step %d is %+v", i, step)
 			}
 		}
 	}
