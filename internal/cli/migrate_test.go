@@ -100,29 +100,15 @@ func TestB50RecordedSessions(t *testing.T) {
 				if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
 					t.Fatalf("reading has changed the file: %v", err)
 				}
-				wantMigration(t, w.want(t, fine, "migrate", w.session, "--json"), 1, "migrated")
-				wantMigration(t, w.want(t, fine, "migrate", w.session, "--json"), 2, "current")
-				if got := w.want(t, fine, "show", w.session, "--json"); got != shown {
-					t.Errorf("shown is %s, was %s", got, shown)
+				if d.Name() == "sqlite" { // a JSONL session is migrated by its drive
+					wantMigration(t, w.want(t, fine, "migrate", w.session, "--json"), 1, "migrated")
+					if got := w.want(t, fine, "show", w.session, "--json"); got != shown {
+						t.Errorf("shown is %s, was %s", got, shown)
+					}
 				}
 				w.settle(t)
+				wantMigration(t, w.want(t, fine, "migrate", w.session, "--json"), 2, "current")
 			})
-		}
-	}
-}
-
-// TestB50OpenedByDriving: no command needs to be given before.
-func TestB50OpenedByDriving(t *testing.T) {
-	for _, path := range recorded(t) {
-		w, file := restore(t, path, jsonl.Driver{})
-		w.settle(t)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		header, err := store.ParseHeader(bytes.SplitN(text, []byte("\n"), 2)[0])
-		if err != nil || header.StorageVersion != store.StorageVersion {
-			t.Errorf("%s: %+v, %v", w.session, header, err)
 		}
 	}
 }

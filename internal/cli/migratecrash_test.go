@@ -29,8 +29,8 @@ func TestB50MigratesEveryState(t *testing.T) {
 		driver store.Driver
 		short  enginetest.CrashPlan
 	}{
-		{"jsonl", jsonl.Driver{}, enginetest.CrashPlan{Commits: 8}},
-		{"sqlite", sqlite.Driver{}, enginetest.CrashPlan{Cases: 8, Commits: 8}},
+		{"jsonl", jsonl.Driver{}, enginetest.CrashPlan{Cases: 2, Commits: 8}},
+		{"sqlite", sqlite.Driver{}, enginetest.CrashPlan{Cases: 12, Commits: 12}},
 	}
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
