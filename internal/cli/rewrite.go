@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/internal/redact"
 	"github.com/drover-run/drover/pkg/rewrite"
 )
 
@@ -175,7 +176,7 @@ func (o *rewriteOptions) readRules(path string) (*rewrite.Rules, error) {
 		return nil, err
 	}
 	rules, err := rewrite.ParseRules(bytes.NewReader(text))
-	if bad, ok := errors.AsType[*rewrite.RuleError](err); ok {
+	if bad, ok := errors.AsType[*redact.FileError](err); ok {
 		return nil, usagef("--redact-file %s: %v", escapeLine(path), bad)
 	}
 	if err == nil && rules.Empty() {

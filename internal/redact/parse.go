@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -9,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// Rules are the rules of one file, in its order. Nil rules change nothing.
-type Rules struct{ rules []rule }
-
-// rule replaces a literal, or what a pattern matches.
-type rule struct {
-	literal string
-	pattern *regexp.Regexp // nil for a literal
-	with    string
-	line    int
+// Rule is one line of a file: a literal or what a pattern matches is replaced.
+type Rule struct {
+	Line    int // from 1
+	Literal string
+	Pattern *regexp.Regexp // nil for a literal
+	With    string         // taken as it stands
 }
+
+// Rules are the rules of one file, in its order. Nil rules change nothing.
+type Rules struct{ rules []Rule }
 
 // FileError says what is wrong with a line of a redaction file.
 type FileError struct {
@@ -35,7 +36,17 @@ const (
 
 // Parse reads a redaction file. It fails with *FileError.
 func Parse(file []byte) (*Rules, error) {
-	r := &Rules{}
+	rules, err := ParseFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return &Rules{rules}, Settled(rules, func(i int, text string) bool { return rules[i].matches(text) })
+}
+
+// ParseFile reads the rules of a redaction file. It fails with *FileError, which
+// never shows what a line says.
+func ParseFile(file []byte) ([]Rule, error) {
+	var rules []Rule
 	file = bytes.TrimPrefix(file, []byte("\uFEFF"))
 	line := 0
 	for text := range bytes.Lines(file) {
@@ -48,20 +59,26 @@ func Parse(file []byte) (*Rules, error) {
 		if msg != "" {
 			return nil, &FileError{Line: line, Msg: msg}
 		}
-		next.line = line
-		r.rules = append(r.rules, next)
+		next.Line = line
+		rules = append(rules, next)
 	}
-	for _, one := range r.rules {
-		for _, other := range r.rules {
-			if other.matches(one.with) {
-				return nil, &FileError{Line: one.line, Msg: fmt.Sprintf("the replacement matches what line %d replaces", other.line)}
+	return rules, nil
+}
+
+// Settled refuses, with *FileError, a replacement that would have to be replaced
+// again; matches asks rule i.
+func Settled(rules []Rule, matches func(i int, text string) bool) error {
+	for _, one := range rules {
+		for i := range rules {
+			if matches(i, one.With) {
+				return &FileError{Line: one.Line, Msg: fmt.Sprintf("the replacement matches what line %d replaces", rules[i].Line)}
 			}
 		}
 	}
-	return r, nil
+	return nil
 }
 
-func parseRule(text []byte) (r rule, msg string) {
+func parseRule(text []byte) (r Rule, msg string) {
 	if !utf8.Valid(text) {
 		return r, "not UTF-8"
 	}
@@ -69,25 +86,33 @@ func parseRule(text []byte) (r rule, msg string) {
 	if !found {
 		return r, `no " ==> " between what is replaced and its replacement`
 	}
-	r.with = with
+	r.With = with
 	pattern, isPattern := strings.CutPrefix(from, regexPrefix)
 	if !isPattern {
-		if r.literal = from; from == "" {
+		if r.Literal = from; from == "" {
 			msg = `nothing stands in front of " ==> "`
 		}
 		return r, msg
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err == nil {
-		r.pattern, err = regexp.Compile(pattern)
+		r.Pattern, err = regexp.Compile(pattern)
 	}
 	if err != nil {
-		return r, err.Error()
+		return r, "the pattern does not compile: " + reasonOf(err)
 	}
 	if shortest(tree) == 0 {
 		return r, "the pattern can match the empty string"
 	}
 	return r, ""
+}
+
+// reasonOf is why a pattern does not compile, without the pattern.
+func reasonOf(err error) string {
+	if bad, ok := errors.AsType[*syntax.Error](err); ok {
+		return bad.Code.String()
+	}
+	return "it is no regular expression"
 }
 
 // shortest is how many characters a match has at least.

@@ -3,23 +3,23 @@ package redact
 import "strings"
 
 // matches reports whether there is anything to replace in a text.
-func (r *rule) matches(s string) bool {
-	if r.pattern != nil {
-		return r.pattern.MatchString(s)
+func (r *Rule) matches(s string) bool {
+	if r.Pattern != nil {
+		return r.Pattern.MatchString(s)
 	}
-	return strings.Contains(s, r.literal)
+	return strings.Contains(s, r.Literal)
 }
 
 // apply replaces every match and counts them.
-func (r *rule) apply(s string) (string, int) {
-	if r.pattern == nil {
-		n := strings.Count(s, r.literal)
-		return strings.ReplaceAll(s, r.literal, r.with), n
+func (r *Rule) apply(s string) (string, int) {
+	if r.Pattern == nil {
+		n := strings.Count(s, r.Literal)
+		return strings.ReplaceAll(s, r.Literal, r.With), n
 	}
 	n := 0
-	s = r.pattern.ReplaceAllStringFunc(s, func(string) string {
+	s = r.Pattern.ReplaceAllStringFunc(s, func(string) string {
 		n++
-		return r.with
+		return r.With
 	})
 	return s, n
 }
@@ -27,7 +27,7 @@ func (r *rule) apply(s string) (string, int) {
 // Matches reports whether there is anything to replace in a text.
 func (r *Rules) Matches(s string) bool { return r.match(s) != nil }
 
-func (r *Rules) match(s string) *rule {
+func (r *Rules) match(s string) *Rule {
 	if r == nil {
 		return nil
 	}
@@ -61,5 +61,5 @@ func (r *Rules) Text(s string) (string, int) {
 			return s, total
 		}
 	}
-	return r.match(s).with, total + 1
+	return r.match(s).With, total + 1
 }

@@ -3,27 +3,15 @@ package rewrite
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
-	"regexp/syntax"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/internal/redact"
 )
-
-// RuleError is a line of a redaction file that is no rule.
-type RuleError struct {
-	Line int // from 1
-	Msg  string
-}
-
-func (e *RuleError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Msg) }
 
 // rule replaces what it matches. Exactly one of literal and pattern is set.
 type rule struct {
-	line        int
 	literal     *literal
 	pattern     *regexp.Regexp
 	replacement string
@@ -35,82 +23,26 @@ type Rules struct {
 	patterns bool // some rule is a pattern
 }
 
-// arrow stands between what is replaced and what takes its place.
-const arrow = " ==> "
-
-// patternMark begins a rule whose left side is a regular expression.
-const patternMark = "regex:"
-
-// ParseRules reads a redaction file: one `literal ==> replacement` or
-// `regex:PATTERN ==> replacement` a line, nothing trimmed; lines that begin with
-// # and empty ones are skipped. It fails with *RuleError, which never shows what
-// the line says.
+// ParseRules reads a redaction file. It fails with *redact.FileError.
 func ParseRules(r io.Reader) (*Rules, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
+	lines, err := redact.ParseFile(text)
+	if err != nil {
+		return nil, err
+	}
 	rules := new(Rules)
-	for i, line := range strings.Split(string(text), "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if line == "" || line[0] == '#' {
-			continue
+	for _, l := range lines {
+		next := rule{pattern: l.Pattern, replacement: l.With}
+		if l.Pattern == nil {
+			next.literal = newLiteral(l.Literal)
 		}
-		if err := rules.add(i+1, line); err != nil {
-			return nil, &RuleError{Line: i + 1, Msg: err.Error()}
-		}
+		rules.patterns = rules.patterns || l.Pattern != nil
+		rules.rules = append(rules.rules, next)
 	}
-	return rules, rules.checkReplacements()
-}
-
-func (rs *Rules) add(n int, line string) error {
-	if !utf8.ValidString(line) {
-		return errors.New("is not UTF-8")
-	}
-	left, replacement, ok := strings.Cut(line, arrow)
-	if !ok {
-		return errors.New("has no ` ==> ` between what is replaced and its replacement")
-	}
-	next := rule{line: n, replacement: replacement}
-	pattern, isPattern := strings.CutPrefix(left, patternMark)
-	switch {
-	case isPattern:
-		re, err := regexp.Compile(pattern)
-		if err != nil {
-			return errors.New("the pattern does not compile: " + reasonOf(err))
-		}
-		if re.MatchString("") {
-			return errors.New("the pattern matches the empty text")
-		}
-		next.pattern = re
-		rs.patterns = true
-	case left == "":
-		return errors.New("nothing stands before the ` ==> `")
-	default:
-		next.literal = newLiteral(left)
-	}
-	rs.rules = append(rs.rules, next)
-	return nil
-}
-
-// reasonOf is why a pattern does not compile, without the pattern.
-func reasonOf(err error) string {
-	if bad, ok := errors.AsType[*syntax.Error](err); ok {
-		return bad.Code.String()
-	}
-	return "it is no regular expression"
-}
-
-// checkReplacements refuses what would have to be replaced again.
-func (rs *Rules) checkReplacements() error {
-	for _, r := range rs.rules {
-		for _, other := range rs.rules {
-			if other.matches([]byte(r.replacement), false) {
-				return &RuleError{Line: r.line, Msg: fmt.Sprintf("the replacement matches the rule of line %d", other.line)}
-			}
-		}
-	}
-	return nil
+	return rules, redact.Settled(lines, func(i int, text string) bool { return rules.rules[i].matches([]byte(text), false) })
 }
 
 // Empty reports whether there is no rule.

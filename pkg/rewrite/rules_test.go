@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/drover-run/drover/internal/redact"
 )
 
 func rulesOf(t testing.TB, text string) *Rules {
@@ -44,7 +46,7 @@ func TestBadRules(t *testing.T) {
 		{"regex:[a-z]+ ==> gone", 1}, {"\xff ==> x", 1},
 	} {
 		_, err := ParseRules(strings.NewReader(tt.text))
-		bad, ok := errors.AsType[*RuleError](err)
+		bad, ok := errors.AsType[*redact.FileError](err)
 		if !ok || bad.Line != tt.line {
 			t.Errorf("%q: %v, want line %d", tt.text, err, tt.line)
 		}
