@@ -21,15 +21,16 @@ const childEnv = "DROVER_SQLITE_TEST_CHILD"
 
 // children are what another process does in a test; they talk by lines.
 var children = map[string]func(args []string) error{
-	"hold":    childHold,
-	"refused": childRefused,
-	"append":  childAppend,
-	"frozen":  childFrozen,
-	"compact": childCompact,
-	"move":    childMove,
-	"migrate": childMigrate,
-	"full":    childFullCompact,
-	"view":    childView,
+	"hold":     childHold,
+	"refused":  childRefused,
+	"append":   childAppend,
+	"frozen":   childFrozen,
+	"compact":  childCompact,
+	"exchange": childExchange,
+	"move":     childMove,
+	"migrate":  childMigrate,
+	"full":     childFullCompact,
+	"view":     childView,
 }
 
 func TestMain(m *testing.M) {
