@@ -200,16 +200,9 @@ const checksumLen = 8 // hexadecimal digits
 func (row *catalogRow) appendLine(dst []byte) ([]byte, error) {
 	body := append([]byte(nil), `{"file":`...)
 	body = rawjson.AppendQuote(body, filepath.Base(row.file))
-	body = append(body, `,"stamp":[`...)
-	for i, f := range []fileStamp{row.stamp.main, row.stamp.log} {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = strconv.AppendUint(body, f.inode, 10)
-		body = rawjson.AppendInt(append(body, ','), f.size)
-		body = rawjson.AppendInt(append(body, ','), f.mtime)
-	}
-	body = append(body, `],"header":`...)
+	body = append(body, `,"stamp":`...)
+	body = row.stamp.appendJSON(body)
+	body = append(body, `,"header":`...)
 	body, err := row.header.AppendJSON(body)
 	if err != nil {
 		return nil, err
@@ -278,6 +271,19 @@ func (row *catalogRow) field(m rawjson.Member) (err error) {
 		s.Stats.Usage, err = message.ParseUsage(m.Value)
 	}
 	return err
+}
+
+func (s stamp) appendJSON(dst []byte) []byte {
+	dst = append(dst, '[')
+	for i, f := range []fileStamp{s.main, s.log} {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, f.inode, 10)
+		dst = rawjson.AppendInt(append(dst, ','), f.size)
+		dst = rawjson.AppendInt(append(dst, ','), f.mtime)
+	}
+	return append(dst, ']')
 }
 
 func parseStamp(raw []byte) (stamp, error) {

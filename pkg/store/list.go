@@ -20,6 +20,18 @@ type Listed struct {
 	// Summary is what the catalog knows of the session as it is now, nil when that
 	// is nothing: Summarize reads it (D62).
 	Summary *Summary
+
+	stamp stamp // of the files before anything was read of them
+}
+
+// Stamp tells one content of the session's files from another, for whoever keeps
+// what was read of them (D62). It is "" while the next change may look the same: of a
+// link, or right after a change.
+func (l Listed) Stamp() string {
+	if l.stamp == (stamp{}) {
+		return ""
+	}
+	return string(l.stamp.appendJSON(nil))
 }
 
 // List returns every session of the repository in the byte order of their
@@ -102,6 +114,9 @@ func (r *Repo) known(ref Ref, row *catalogRow, log bool) Listed {
 		return Listed{Ref: ref, ModTime: modTime(ref.Path)} // a link, or no file at all
 	}
 	l := Listed{Ref: ref, ModTime: now.modTime()}
+	if time.Since(l.ModTime) >= settled {
+		l.stamp = now
+	}
 	if row != nil && now == row.stamp {
 		l.Ref.ID, l.Header, l.Summary = row.header.ID, row.header, row.summary
 	}
