@@ -36,6 +36,7 @@ var own = map[string][]string{
 	"pkg/store/sqlite":      {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/store/storetest":   {"pkg/store", "pkg/store/memory", "pkg/message", "internal/fsx", "internal/fsx/fsxtest", "internal/bulk"},
 	"pkg/export":            {"pkg/store", "pkg/message", "internal/redact", "internal/visible"},
+	"pkg/search":            {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/v3import":          {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/migrate":           {"pkg/store"},
 	"pkg/rewrite":           {"pkg/store", "pkg/message", "internal/redact"},
@@ -76,7 +77,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/sync":                 {"internal/cli", "pkg/store", "pkg/v3import"},
 	"golang.org/x/sys":                  {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
 	"golang.org/x/term":                 {"internal/cli"},
-	"modernc.org/sqlite":                {"pkg/store/sqlite"},
+	"modernc.org/sqlite":                {"pkg/store/sqlite", "pkg/search"},
 
 	"github.com/google/go-cmp": testOnly,
 	"pgregory.net/rapid":       testOnly,
