@@ -231,14 +231,20 @@ func (c *config) locateRepo(env func(string) string) error {
 	if c.repo != "" {
 		return nil
 	}
-	data := env("XDG_DATA_HOME")
-	if !filepath.IsAbs(data) {
-		home := env("HOME")
-		if home == "" {
-			return configf("no place for sessions: neither HOME nor XDG_DATA_HOME is set").withHint("give one with --repo DIR")
-		}
-		data = filepath.Join(home, ".local", "share")
+	data, ok := homeFolder(env, "XDG_DATA_HOME", ".local", "share")
+	if !ok {
+		return configf("no place for sessions: neither HOME nor XDG_DATA_HOME is set").withHint("give one with --repo DIR")
 	}
 	c.repo = filepath.Join(data, "drover")
 	return nil
+}
+
+// homeFolder is the folder that a variable of the XDG base directories names, or
+// what stands in for it below the home; false without either.
+func homeFolder(env func(string) string, variable string, fallback ...string) (string, bool) {
+	if dir := env(variable); filepath.IsAbs(dir) {
+		return dir, true
+	}
+	home := env("HOME")
+	return filepath.Join(append([]string{home}, fallback...)...), home != ""
 }

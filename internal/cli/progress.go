@@ -26,6 +26,13 @@ func (p *printer) newProgress(what string) *progress {
 
 // bytes tells how far the work has come. It is called one at a time.
 func (p *progress) bytes(done, total int64) {
+	p.move(done, total, decor.Name(" "), decor.AverageSpeed(decor.SizeB1024(0), "%.1f"))
+}
+
+// count is bytes for work that is counted in pieces.
+func (p *progress) count(done, total int) { p.move(int64(done), int64(total)) }
+
+func (p *progress) move(done, total int64, speed ...decor.Decorator) {
 	if !p.out.progress || p.bar == nil && time.Since(p.started) < progressDelay {
 		return
 	}
@@ -33,7 +40,9 @@ func (p *progress) bytes(done, total int64) {
 		p.shown = mpb.New(mpb.WithOutput(p.out.err), mpb.WithWidth(40))
 		p.bar = p.shown.AddBar(total,
 			mpb.PrependDecorators(decor.Name(p.what+" ")),
-			mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageSpeed(decor.SizeB1024(0), "%.1f"), decor.AverageETA(decor.ET_STYLE_GO)),
+			mpb.AppendDecorators(decor.Percentage()),
+			mpb.AppendDecorators(speed...),
+			mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO)),
 			mpb.BarRemoveOnComplete(),
 		)
 	}

@@ -47,7 +47,7 @@ func helpConfig(out *printer) error {
 		for _, v := range more {
 			p.line("  %-22s  %s", v.name, v.what)
 		}
-		p.line("\nNO_COLOR, TERM=dumb: no colours. HOME, XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_RUNTIME_DIR:\nwhere things lie.")
+		p.line("\nNO_COLOR, TERM=dumb: no colours. HOME, XDG_CACHE_HOME, XDG_CONFIG_HOME,\nXDG_DATA_HOME, XDG_RUNTIME_DIR: where things lie.")
 		return p.err
 	})
 }
