@@ -52,6 +52,7 @@ QUERY - is read from stdin. The index is a file per repository in
 $XDG_CACHE_HOME/drover (~/.cache/drover), which may be deleted at any time. What has
 changed since the last search is read first. An index that is damaged is made anew.` +
 			exitHelp(exitOK, exitUsage, exitIO),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.query = args
 			if err := o.check(); err != nil {

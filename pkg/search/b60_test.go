@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -310,4 +311,58 @@ func TestB60SyncsWhileSessionsGrow(t *testing.T) {
 	syncs.Wait()
 	w.sync()
 	wantWhole(t, w.x, w.repo)
+}
+
+// An index that somebody discards again and again is in nobody's way: who has it
+// open goes on, and the next one begins anew.
+func TestB60DiscardedWhileInUse(t *testing.T) {
+	repo := bulkRepo(t, 4, 50)
+	path := filepath.Join(t.TempDir(), "index.db")
+	done := make(chan struct{})
+	var users sync.WaitGroup
+	for range 3 {
+		users.Go(func() {
+			for {
+				if err := useIndex(t.Context(), path, repo); err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 25 {
+		if err := search.Discard(t.Context(), path); err != nil {
+			t.Error(err)
+		}
+		if err := useIndex(t.Context(), path, repo); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	users.Wait()
+	x := openIndex(t, path)
+	if x.Discarded() != nil {
+		t.Errorf("what is left cannot be used: %v", x.Discarded())
+	}
+	if _, err := x.Sync(t.Context(), repo, search.SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantWhole(t, x, repo)
+}
+
+func useIndex(ctx context.Context, path string, repo *store.Repo) error {
+	x, err := search.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	_, err = x.Sync(ctx, repo, search.SyncOptions{})
+	if err == nil {
+		_, err = x.Entries(ctx, search.Query{Text: everyText, Limit: 5})
+	}
+	return errors.Join(err, x.Discarded(), x.Close())
 }

@@ -167,11 +167,12 @@ func (x *Index) index(ctx context.Context, o SyncOptions, reports <-chan report,
 		switch {
 		case r.batch != nil:
 			p.add(r.batch)
+		case errors.Is(r.err, store.ErrNotFound): // it went meanwhile; the next sync removes it
 		case r.err != nil && ctx.Err() == nil:
 			l := *r.job.listed
 			l.Err = r.err
 			done.skip(o, l)
-		default:
+		case r.err == nil:
 			done.Changed++
 		}
 		if r.ended {
