@@ -338,3 +338,48 @@ func TestB44CatalogForgets(t *testing.T) {
 		t.Errorf("listed as %v", got)
 	}
 }
+
+// What was read of a session is current while its stamp is the same.
+func TestStamp(t *testing.T) {
+	r, _ := catalogued(t, "a")
+	stamp := func() string {
+		t.Helper()
+		listed, err := r.List(t.Context())
+		if err != nil || len(listed) != 1 {
+			t.Fatalf("%d sessions, %v; want 1", len(listed), err)
+		}
+		return listed[0].Stamp()
+	}
+	age(t, r, "a")
+	first := stamp()
+	if first == "" || stamp() != first {
+		t.Errorf("stamps %q and %q of a file that was left alone", first, stamp())
+	}
+	path := filepath.Join(r.Dir(), "id-a.jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The same bytes and time in another file, as a copy with its times kept has.
+	writeFile(t, path+".new", string(text))
+	if err := os.Chtimes(path+".new", fi.ModTime(), fi.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if second := stamp(); second == "" || second == first {
+		t.Errorf("stamp %q of another file, %q before", second, first)
+	}
+	future := time.Now().Add(time.Hour) // no moment is known to lie after it
+	if err := os.Chtimes(path, future, future); err != nil {
+		t.Fatal(err)
+	}
+	if s := stamp(); s != "" {
+		t.Errorf("stamp %q of a file whose next change may look the same", s)
+	}
+}
