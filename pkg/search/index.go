@@ -146,8 +146,19 @@ func (x *Index) Discarded() error { return x.discarded }
 // Path returns the path of the index.
 func (x *Index) Path() string { return x.conn.path }
 
-// Close ends the use of the index.
-func (x *Index) Close() error { return x.conn.close() }
+// Close ends the use of the index. The last one to close it removes its log, by name:
+// which must not be that of an index made anew in between.
+func (x *Index) Close() error {
+	closed := false
+	err := exclusively(context.Background(), x.conn.path, func() error {
+		closed = true
+		return x.conn.close()
+	})
+	if !closed { // the folder is gone, and the index with it
+		return x.conn.close()
+	}
+	return err
+}
 
 // Discard removes the index at path, whatever it is; an absent one is no error.
 // Processes that have it open go on with what they have, and lose it.

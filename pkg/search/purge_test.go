@@ -156,3 +156,18 @@ func TestDamagedIndexIsMadeAnew(t *testing.T) {
 		})
 	}
 }
+
+func TestCacheFolderThatIsDeletedMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache", "index.db")
+	x, err := search.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	openIndex(t, path)
+}
