@@ -47,6 +47,7 @@ var own = map[string][]string{
 	"pkg/model":             {"pkg/message", "pkg/engine/effect"},
 	"pkg/model/scripted":    {"pkg/message", "pkg/engine/effect", "pkg/model", "internal/fsx", "internal/yamlpos"},
 	"pkg/tool":              {"pkg/message", "pkg/engine/effect", "internal/fsx"},
+	"pkg/subsession":        {"pkg/engine", "pkg/engine/effect", "pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/telemetry":         {},
 	"pkg/model/modeltest":   {"pkg/model", "pkg/message", "pkg/engine/effect"},
 

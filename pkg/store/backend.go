@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"time"
 )
@@ -153,10 +154,29 @@ type Driver interface {
 	Header(ctx context.Context, path string) (Header, error)
 	// Lease tells who owns the store now, nil when nobody does.
 	Lease(ctx context.Context, path string) (*Lease, error)
-	// Delete removes the store and its side files, under its lock.
+	// Claim takes ownership of the store at path in order to remove it. Damage is
+	// no obstacle, as the content is not looked at; otherwise it fails as Open does.
+	Claim(ctx context.Context, path string, o OpenOptions) (Claim, error)
+	// Delete is Claim and Remove, and may refuse a damaged store. Of a store that is not there it removes what an
+	// interrupted deletion left beside it, and fails with fs.ErrNotExist all the
+	// same.
 	Delete(ctx context.Context, path string, o OpenOptions) error
 	// List returns the paths of the stores directly in dir, in byte order.
 	List(ctx context.Context, dir string) ([]string, error)
+}
+
+// Claim is the ownership of a store that is to be removed.
+type Claim interface {
+	// Remove unlinks the side files, then the store, which goes last: a crash in
+	// between leaves a complete session or none.
+	Remove(ctx context.Context) error
+	// Close gives the ownership up, also of a store that is removed.
+	Close() error
+}
+
+// DeleteClaimed is a driver's Delete in terms of its Claim.
+func DeleteClaimed(ctx context.Context, c Claim) error {
+	return errors.Join(c.Remove(ctx), c.Close())
 }
 
 // LeaseReader is a view that also tells who owned the session at the moment that it

@@ -89,14 +89,20 @@ type catalogRow struct {
 // fit is as good as absent. Nobody locks it: who appends while another replaces
 // it loses a line, and the session is read once more. That it cannot be written
 // is no error, for the same reason.
-type catalog struct{ dir string }
+type catalog struct {
+	dir    string
+	frozen bool // it is not written
+}
 
-func (r *Repo) catalog() catalog { return catalog{r.o.Dir} }
+func (r *Repo) catalog() catalog { return catalog{r.o.Dir, r.untouched} }
 
 func (c catalog) path() string { return filepath.Join(c.dir, catalogName) }
 
 // add appends rows; nil ones, and those of other folders, are left out.
 func (c catalog) add(rows []*catalogRow) {
+	if c.frozen {
+		return
+	}
 	var text []byte
 	for _, row := range rows {
 		if row == nil || c.dir == "" || filepath.Dir(row.file) != c.dir {
@@ -126,24 +132,47 @@ const maxCatalog = 1 << 30
 // load returns the rows by file name. A catalog that is mostly outdated, or has
 // lines that are none, is written anew.
 func (c catalog) load() map[string]*catalogRow {
+	rows, untidy := c.read()
+	if untidy && !c.frozen {
+		_ = c.replace(rows)
+	}
+	return rows
+}
+
+// ForgetGone takes the sessions that are gone out of the catalog: it holds their
+// names.
+func (r *Repo) ForgetGone() {
+	c := r.catalog()
+	rows, untidy := c.read()
+	for name := range rows {
+		_, err := os.Lstat(filepath.Join(c.dir, name))
+		untidy = untidy || err != nil
+	}
+	if untidy && !c.frozen {
+		_ = c.replace(rows)
+	}
+}
+
+// read returns the rows by file name, and whether the catalog should be replaced.
+func (c catalog) read() (rows map[string]*catalogRow, untidy bool) {
 	f, err := os.OpenFile(c.path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxCatalog {
-		return nil
+		return nil, false
 	}
 	text := make([]byte, fi.Size())
 	n, err := io.ReadFull(f, text)
 	if err != nil && n == 0 {
-		return nil
+		return nil, false
 	}
 	lines := bytes.Split(text[:n], []byte{'\n'})
 	parsed := make([]*catalogRow, len(lines))
 	each(len(lines), func(i int) { parsed[i] = parseCatalogLine(lines[i]) })
-	rows := make(map[string]*catalogRow, len(lines)/2)
+	rows = make(map[string]*catalogRow, len(lines)/2)
 	count, broken := 0, false
 	for i, row := range parsed {
 		switch {
@@ -154,10 +183,7 @@ func (c catalog) load() map[string]*catalogRow {
 			broken = true
 		}
 	}
-	if broken || count > 2*len(rows)+64 {
-		_ = c.replace(rows)
-	}
-	return rows
+	return rows, broken || count > 2*len(rows)+64
 }
 
 // Forget takes everything out of the catalog that it ever knew of a session. What

@@ -28,14 +28,18 @@ type RepoOptions struct {
 	IDs func() IDSource
 	// Now is the clock, Unix ms; nil means the system's.
 	Now func() int64
+	// Past tells what the deleted sessions of an id left for the next one; nil
+	// knows of none.
+	Past func(id string) (Past, error)
 }
 
 // Repo finds, creates, opens and deletes the sessions of one folder (spec
 // §2.8). A session is one file, ID.EXT, and has at most one open owner. All
 // methods are safe for concurrent use.
 type Repo struct {
-	o     RepoOptions
-	swept sync.Once
+	o         RepoOptions
+	untouched bool
+	swept     sync.Once
 
 	mu    sync.Mutex
 	taken map[string]bool // paths that are open or being written by this Repo
@@ -63,6 +67,12 @@ func NewRepo(o RepoOptions) (*Repo, error) {
 		o.IDs = func() IDSource { return NewIDs(o.Now, nil) }
 	}
 	return &Repo{o: o, taken: make(map[string]bool)}, nil
+}
+
+// Untouched is the repository for somebody who only looks and must not change a
+// byte of the folder: what lists learn is not kept.
+func (r *Repo) Untouched() *Repo {
+	return &Repo{o: r.o, untouched: true, taken: make(map[string]bool)}
 }
 
 // Dir returns the absolute path of the repository's folder.
@@ -203,6 +213,9 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 	// Once it has been read, its closing says nothing about what was written.
 	defer func() { _ = snap.Close() }()
 	next, err := r.successor(ctx, snap, old)
+	if err == nil && len(old) == 0 {
+		err = r.inherit(next)
+	}
 	if err != nil {
 		return err
 	}

@@ -101,17 +101,12 @@ func ask[T any](r *Repo, ref Ref, what string, q func(Driver) (T, error)) (T, er
 }
 
 // Delete removes a session and its side files. An open one is ErrOpen or *Held;
-// a legacy file is never removed.
+// a legacy file is never removed. What it spawned is the business of
+// subsession.Cascade.
 func (r *Repo) Delete(ctx context.Context, ref Ref) error {
-	if ref.Legacy {
-		return fmt.Errorf("delete session %s: %w", ref.ID, &Legacy{Path: ref.Path})
+	c, err := r.Claim(ctx, ref)
+	if err != nil {
+		return err
 	}
-	if !r.claim(ref.Path) {
-		return fmt.Errorf("delete session %s: %w", ref.ID, ErrOpen)
-	}
-	defer r.release(ref.Path)
-	_, err := ask(r, ref, "delete", func(d Driver) (struct{}, error) {
-		return struct{}{}, d.Delete(ctx, ref.Path, r.o.Open)
-	})
-	return err
+	return errors.Join(c.Remove(ctx), c.Close())
 }

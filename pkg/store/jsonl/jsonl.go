@@ -3,7 +3,6 @@ package jsonl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -109,14 +108,7 @@ func (d Driver) open(ctx context.Context, path string, lock *fsx.Lock, o store.O
 
 // introduce writes the new owner into the lock file, then loads the session.
 func introduce(f fsx.File, path string, lock *fsx.Lock, o owner, options store.OpenOptions) (*loaded, error) {
-	previous, err := lock.Info()
-	if err != nil {
-		return nil, err
-	}
-	o.id = store.NewIDs(store.SystemNow, nil).NewID()
-	o.fence = parseOwner(previous).fence + 1
-	o.process, o.info = fsx.Self(), options.Describe(path, o.fence)
-	if err := lock.SetInfo(o.appendJSON(nil)); err != nil {
+	if err := announce(path, lock, o, options); err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
@@ -124,6 +116,18 @@ func introduce(f fsx.File, path string, lock *fsx.Lock, o owner, options store.O
 		return nil, err
 	}
 	return load(f, path, info.Size())
+}
+
+// announce writes the new owner into the lock file.
+func announce(path string, lock *fsx.Lock, o owner, options store.OpenOptions) error {
+	previous, err := lock.Info()
+	if err != nil {
+		return err
+	}
+	o.id = store.NewIDs(store.SystemNow, nil).NewID()
+	o.fence = parseOwner(previous).fence + 1
+	o.process, o.info = fsx.Self(), options.Describe(path, o.fence)
+	return lock.SetInfo(o.appendJSON(nil))
 }
 
 // Header reads the first line of the file at path.
@@ -152,32 +156,6 @@ func (d Driver) Lease(ctx context.Context, path string) (*store.Lease, error) {
 		return nil, err
 	}
 	return probe(ctx, real)
-}
-
-// Delete removes what interrupted replacements left beside the session, its file,
-// a symbolic link that named it, and last, while it is still held, the lock file.
-// What fails in between leaves a session that can be deleted again.
-func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) error {
-	real, err := resolve(path)
-	if err != nil {
-		return err
-	}
-	lock, err := acquire(ctx, real, o.Wait)
-	if err != nil {
-		return err
-	}
-	if err = sweep(d.fs(), real); err == nil {
-		err = d.fs().Remove(real)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(fmt.Errorf("delete session: %w", err), lock.Unlock())
-	}
-	if path != real && err == nil {
-		if linkErr := d.fs().Remove(path); !errors.Is(linkErr, fs.ErrNotExist) {
-			err = linkErr
-		}
-	}
-	return errors.Join(err, lock.Remove(), d.fs().SyncDir(filepath.Dir(real)))
 }
 
 // List returns the session files directly in dir. Links to regular files count;

@@ -173,12 +173,32 @@ func (d *Driver) Lease(_ context.Context, path string) (*store.Lease, error) {
 	return &l, nil
 }
 
+// Claim takes ownership of a store to remove it.
+func (d *Driver) Claim(ctx context.Context, path string, o store.OpenOptions) (store.Claim, error) {
+	b, err := d.Open(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	return claimed{b.(*backend)}, nil
+}
+
+type claimed struct{ *backend }
+
+// Remove removes the store.
+func (c claimed) Remove(context.Context) error {
+	c.driver.mu.Lock()
+	defer c.driver.mu.Unlock()
+	delete(c.driver.shelves, c.path)
+	return nil
+}
+
 // Delete removes a store that nobody owns.
 func (d *Driver) Delete(ctx context.Context, path string, o store.OpenOptions) error {
-	return d.own(ctx, "delete", path, o, func(*shelf) error {
-		delete(d.shelves, filepath.Clean(path))
-		return nil
-	})
+	c, err := d.Claim(ctx, path, o)
+	if err != nil {
+		return err
+	}
+	return store.DeleteClaimed(ctx, c)
 }
 
 // List returns the paths of the stores directly in dir.

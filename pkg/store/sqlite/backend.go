@@ -36,11 +36,16 @@ type backend struct {
 
 // openOwner takes ownership of the session at path.
 func openOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, error) {
+	return takeOver(ctx, path, o, (*backend).load)
+}
+
+// takeOver acquires the lease; start prepares the new owner for its work.
+func takeOver(ctx context.Context, path string, o store.OpenOptions, start starter) (*backend, error) {
 	if o.Now == nil {
 		o.Now = store.SystemNow
 	}
 	for {
-		b, err := tryOwner(ctx, path, o)
+		b, err := tryOwner(ctx, path, o, start)
 		var lost *store.Lost
 		if !errors.As(err, &lost) {
 			return b, err
@@ -50,7 +55,9 @@ func openOwner(ctx context.Context, path string, o store.OpenOptions) (*backend,
 	}
 }
 
-func tryOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, error) {
+type starter func(*backend, context.Context, *handle) error
+
+func tryOwner(ctx context.Context, path string, o store.OpenOptions, start starter) (*backend, error) {
 	path, id, err := locate(path)
 	if err != nil {
 		return nil, err
@@ -59,7 +66,7 @@ func tryOwner(ctx context.Context, path string, o store.OpenOptions) (*backend, 
 	if err != nil {
 		return nil, err
 	}
-	b, err := own(ctx, h, id, o)
+	b, err := own(ctx, h, id, o, start)
 	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
@@ -79,7 +86,7 @@ func connect(path string, powerSafe bool) (*handle, error) {
 	return h, nil
 }
 
-func own(ctx context.Context, h *handle, id identity, o store.OpenOptions) (*backend, error) {
+func own(ctx context.Context, h *handle, id identity, o store.OpenOptions, start starter) (*backend, error) {
 	if _, err := h.session(); err != nil {
 		return nil, err
 	}
@@ -91,7 +98,7 @@ func own(ctx context.Context, h *handle, id identity, o store.OpenOptions) (*bac
 		path: h.path, id: id, now: o.Now, powerSafe: o.PowerSafe, claim: held, renewed: time.Now(),
 		stop: make(chan struct{}), stopped: make(chan struct{}), closed: make(chan struct{}),
 	}
-	if err := b.load(ctx, h); err != nil {
+	if err := start(b, ctx, h); err != nil {
 		return nil, errors.Join(err, h.release(held))
 	}
 	b.reads.near, b.reads.far = newSlot(h), newSlot(nil)

@@ -75,31 +75,6 @@ func (Driver) Lease(_ context.Context, path string) (*store.Lease, error) {
 	return l, nil
 }
 
-// Delete removes the database, its side files and what interrupted replacements
-// left as their owner. The database goes last, so that a crash in between leaves
-// a complete session or none.
-func (d Driver) Delete(ctx context.Context, path string, o store.OpenOptions) error {
-	b, err := openOwner(ctx, path, o)
-	if err != nil {
-		return err
-	}
-	// A contender that opened the file before finds it deleted.
-	err = b.lookup(ctx, func(h *handle) error {
-		if err := d.sweep(b.path); err != nil {
-			return err
-		}
-		if err := h.foldWAL(); err != nil {
-			return err
-		}
-		return removeFiles(d.fs(), b.path)
-	})
-	err = errors.Join(err, b.Close())
-	if err != nil {
-		return err
-	}
-	return d.fs().SyncDir(filepath.Dir(b.path))
-}
-
 // foldWAL moves the WAL's content into the database. Readers may keep it from
 // doing all of it.
 func (h *handle) foldWAL() error {
