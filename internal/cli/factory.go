@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/subsession"
 	"github.com/drover-run/drover/pkg/tool"
 )
 
@@ -30,6 +31,7 @@ type factory struct {
 	tools   func(cwd string) (*tool.Registry, error)
 	// purgeIndex takes a session out of the search index; nil while there is none.
 	purgeIndex func(ctx context.Context, sessionID string) error
+	passed     func(subsession.Stage, string) // told what a deletion has done, for tests
 }
 
 // globals are the flags of every command.

@@ -92,6 +92,9 @@ func explainPanic(err error) *failure {
 
 // explainStore knows the refusals of store and engine; nil for any other error.
 func explainStore(err error) *failure {
+	if f := explainDeletion(err); f != nil {
+		return f
+	}
 	if f := explainRefusal(err); f != nil {
 		return f
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
 	"github.com/drover-run/drover/pkg/store/sqlite"
+	"github.com/drover-run/drover/pkg/subsession"
 )
 
 // drivers are the encodings that sessions may have, the default first.
@@ -34,6 +35,7 @@ func (f *factory) repoFor(command string, socket func(path string, fence int64) 
 		},
 		Now:        f.now,
 		Migrations: migrate.Chain(),
+		Past:       subsession.Tombstones{Dir: c.repo}.Past,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-run/drover/internal/fsx/fsxtest"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
 	"github.com/drover-run/drover/pkg/store/memory"
@@ -410,6 +411,7 @@ func TestDeepChain(t *testing.T) {
 		t.Skip("makes ten thousand sessions")
 	}
 	w := newWorld(t, &memory.Driver{})
+	w.FS = &fsxtest.FS{Lazy: true} // no power is lost here
 	for i := range depth {
 		s := session{id: fmt.Sprintf("%06d", i)}
 		if i < depth-1 {
