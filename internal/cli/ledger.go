@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,13 +32,31 @@ type spent struct {
 // unknownCause stands for what nothing tells of a row.
 const unknownCause = "unknown"
 
-// readLedger reads the rows since an instant, Unix ms. With models the entries
-// of rows without an attribution are asked for theirs.
-func readLedger(ctx context.Context, r store.Reader, session string, since int64, models bool) ([]spent, error) {
-	rows, err := r.ScanUsage(ctx, store.UsageQuery{})
-	if err != nil {
-		return nil, err
+// groupPage is how many rows are in memory at a time where only sums are kept.
+const groupPage = 10_000
+
+// readLedger hands on the rows since an instant, Unix ms, page by page. With
+// models the entries of rows without an attribution are asked for theirs.
+func readLedger(ctx context.Context, r store.Reader, session string, since int64, models bool, use func([]spent)) error {
+	q := store.UsageQuery{Limit: groupPage}
+	for {
+		rows, err := r.ScanUsage(ctx, q)
+		if err != nil {
+			return err
+		}
+		page, err := readPage(ctx, r, session, rows, since, models)
+		if err != nil {
+			return err
+		}
+		use(page)
+		if len(rows) < groupPage {
+			return nil
+		}
+		q.FromSeq = rows[len(rows)-1].Seq + 1
 	}
+}
+
+func readPage(ctx context.Context, r store.Reader, session string, rows []store.UsageRow, since int64, models bool) ([]spent, error) {
 	var all []spent
 	var silent []string // entries to ask
 	for _, row := range rows {
@@ -134,33 +153,50 @@ func (s spent) cells() []string {
 // group is what several rows have used together.
 type group struct {
 	key                        string
-	totals                     message.Usage
+	totals                     usageSum
 	rows, failed, retried, sum int64
 }
 
-// groupBy adds rows up by a key, in the order of the keys.
-func groupBy(by string, all []spending) []group {
-	index := map[string]int{}
-	var groups []group
-	for _, s := range all {
-		for _, row := range s.rows {
-			key := row.key(by)
-			i, ok := index[key]
-			if !ok {
-				i = len(groups)
-				index[key] = i
-				groups = append(groups, group{key: key})
-			}
-			g := &groups[i]
-			g.totals = g.totals.Add(row.usage)
-			g.rows++
-			g.failed += one(row.failed)
-			g.retried += one(row.retried)
-			g.sum += one(row.summary)
-		}
+// groups are the groups by their keys.
+type groups map[string]*group
+
+// at is the group of a key.
+func (g groups) at(key string) *group {
+	if g[key] == nil {
+		g[key] = &group{key: key}
 	}
-	slices.SortFunc(groups, func(a, b group) int { return strings.Compare(a.key, b.key) })
-	return groups
+	return g[key]
+}
+
+// add adds rows up by a key.
+func (g groups) add(by string, rows []spent) {
+	for _, row := range rows {
+		to := g.at(row.key(by))
+		to.totals.add(row.usage)
+		to.rows++
+		to.failed += one(row.failed)
+		to.retried += one(row.retried)
+		to.sum += one(row.summary)
+	}
+}
+
+// merge adds the groups of another session.
+func (g groups) merge(other groups) {
+	for key, from := range other {
+		to := g.at(key)
+		to.totals.add(from.totals.total())
+		to.rows += from.rows
+		to.failed += from.failed
+		to.retried += from.retried
+		to.sum += from.sum
+	}
+}
+
+// sorted are the groups in the order of their keys.
+func (g groups) sorted() []*group {
+	all := slices.Collect(maps.Values(g))
+	slices.SortFunc(all, func(a, b *group) int { return strings.Compare(a.key, b.key) })
+	return all
 }
 
 func one(is bool) int64 {
@@ -173,12 +209,16 @@ func one(is bool) int64 {
 // grouped answers with the groups of all rows; err is what reading them ended
 // with.
 func (o *usageOptions) grouped(err error, all []spending) error {
-	groups := groupBy(o.by, all)
+	merged := groups{}
+	for _, s := range all {
+		merged.merge(s.groups)
+	}
+	groups := merged.sorted()
 	return o.out.result(err, func(d *object) {
 		d.array("groups", len(groups), func(i int, d *object) {
 			g := groups[i]
 			d.str("key", g.key)
-			d.value("totals", g.totals)
+			d.value("totals", g.totals.total())
 			d.int("rows", g.rows)
 			d.int("failed", g.failed)
 			d.int("retried", g.retried)
@@ -187,7 +227,7 @@ func (o *usageOptions) grouped(err error, all []spending) error {
 	}, func(w io.Writer) error {
 		t := table{header: append(append([]string{o.by}, usageColumns()...), "rows", "failed", "retried", "structural")}
 		for _, g := range groups {
-			row := append([]string{g.key}, usageCells(g.totals)...)
+			row := append([]string{g.key}, usageCells(g.totals.total())...)
 			for _, n := range []int64{g.rows, g.failed, g.retried, g.sum} {
 				row = append(row, strconv.FormatInt(n, 10))
 			}

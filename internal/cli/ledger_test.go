@@ -22,16 +22,16 @@ func TestGroupBy(t *testing.T) {
 		{ID: tuesday, Usage: []byte(`{"input":8}`), Details: attributed("deferred", "m", "stop", "3")},
 		{ID: "import-1", Usage: []byte(`{"input":16}`), Details: []byte(`{"attribution":7}`)},
 	}
-	var all spending
+	var all []spent
 	for _, row := range rows {
 		s, err := newSpent("session", row)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all.rows = append(all.rows, s)
+		all = append(all, s)
 	}
-	used := func(n int64) message.Usage { return message.Usage{Input: n} }
-	cases := map[string][]group{
+	used := func(n int64) usageSum { return usageSum{u: message.Usage{Input: n}} }
+	cases := map[string][]*group{
 		"session":  {{"session", used(31), 5, 1, 1, 1}},
 		"lane":     {{"main", used(15), 4, 1, 1, 1}, {"unknown", used(16), 1, 0, 0, 0}},
 		"provider": {{"p", used(15), 4, 1, 1, 1}, {"unknown", used(16), 1, 0, 0, 0}},
@@ -39,7 +39,9 @@ func TestGroupBy(t *testing.T) {
 		"day":      {{"2025-08-19", used(3), 2, 1, 1, 0}, {"2025-08-20", used(12), 2, 0, 0, 1}, {"unknown", used(16), 1, 0, 0, 0}},
 	}
 	for by, want := range cases {
-		if diff := cmp.Diff(want, groupBy(by, []spending{all}), cmp.AllowUnexported(group{})); diff != "" {
+		found := groups{}
+		found.add(by, all)
+		if diff := cmp.Diff(want, found.sorted(), cmp.AllowUnexported(group{}, usageSum{})); diff != "" {
 			t.Errorf("by %s:\n%s", by, diff)
 		}
 	}

@@ -90,7 +90,8 @@ func (o *usageOptions) target(f *factory, args []string) (err error) {
 type spending struct {
 	session string
 	totals  message.Usage
-	rows    []spent
+	rows    []spent // where they are shown
+	groups  groups  // where they are asked for
 	err     error
 }
 
@@ -123,13 +124,21 @@ func (o *usageOptions) spending(ctx context.Context, ref store.Ref) (s spending,
 			s.totals = stats.Usage
 			return err
 		}
-		if s.rows, err = readLedger(ctx, r, ref.ID, o.since, o.by == "model" || o.by == "provider"); err != nil {
-			return err
-		}
-		for _, row := range s.rows {
-			s.totals = s.totals.Add(row.usage)
-		}
-		return nil
+		var sum usageSum
+		s.groups = groups{}
+		err := readLedger(ctx, r, ref.ID, o.since, o.by == "model" || o.by == "provider", func(rows []spent) {
+			for _, row := range rows {
+				sum.add(row.usage)
+			}
+			if o.by != "" {
+				s.groups.add(o.by, rows)
+			}
+			if o.withRows() {
+				s.rows = append(s.rows, rows...)
+			}
+		})
+		s.totals = sum.total()
+		return err
 	})
 	return s, err
 }
@@ -155,7 +164,7 @@ func (o *usageOptions) overAll(ctx context.Context) error {
 	}
 	var all []spending
 	var errs []error
-	var totals message.Usage
+	var sum usageSum
 	for _, l := range listed {
 		s, err := spending{session: l.Ref.ID}, l.Err
 		if err == nil {
@@ -164,17 +173,20 @@ func (o *usageOptions) overAll(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		s.session, s.err = l.Ref.ID, err
-		if err != nil {
+		if s.session, s.err = l.Ref.ID, err; err != nil {
+			s.groups = nil // half a ledger is none
 			o.out.note("failed %s: %s", escapeLine(l.Ref.ID), escapeLine(explain(err).message))
 		}
-		totals = totals.Add(s.totals)
+		if err == nil {
+			sum.add(s.totals)
+		}
 		all, errs = append(all, s), append(errs, err)
 		if o.by == "" {
 			// A failed write sticks to the stream and is reported at the end.
 			_ = o.out.item(func(d *object) { o.writeItem(d, s) })
 		}
 	}
+	totals := sum.total()
 	err = itemsFailure("sessions", errs)
 	if o.by != "" {
 		return o.grouped(err, all)

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"math"
+
+	"github.com/drover-run/drover/pkg/message"
+)
+
+// usageSum adds usage up. Costs keep what floats round away (Neumaier), so that
+// the sum of a million rows is the one that a decimal calculation gives.
+type usageSum struct {
+	u    message.Usage
+	lost message.Cost
+}
+
+func (s *usageSum) add(u message.Usage) {
+	before := s.u.Cost
+	s.u = s.u.Add(u)
+	keep := func(sum, was, added float64, lost *float64) {
+		if math.Abs(was) >= math.Abs(added) {
+			*lost += (was - sum) + added
+		} else {
+			*lost += (added - sum) + was
+		}
+	}
+	keep(s.u.Cost.Input, before.Input, u.Cost.Input, &s.lost.Input)
+	keep(s.u.Cost.Output, before.Output, u.Cost.Output, &s.lost.Output)
+	keep(s.u.Cost.CacheRead, before.CacheRead, u.Cost.CacheRead, &s.lost.CacheRead)
+	keep(s.u.Cost.CacheWrite, before.CacheWrite, u.Cost.CacheWrite, &s.lost.CacheWrite)
+	keep(s.u.Cost.Total, before.Total, u.Cost.Total, &s.lost.Total)
+}
+
+func (s *usageSum) total() message.Usage {
+	u := s.u
+	u.Cost.Input += s.lost.Input
+	u.Cost.Output += s.lost.Output
+	u.Cost.CacheRead += s.lost.CacheRead
+	u.Cost.CacheWrite += s.lost.CacheWrite
+	u.Cost.Total += s.lost.Total
+	return u
+}
