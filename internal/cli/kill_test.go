@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/subsession"
 )
 
 // killMain is drover that kills itself with SIGKILL right after the commit that
@@ -33,7 +34,16 @@ func killMain() {
 	for i, d := range f.drivers {
 		f.drivers[i] = killDriver{d, &commits, after}
 	}
+	f.passed = func(subsession.Stage, string) { killAt(&commits, after) }
 	os.Exit(int(run(f, os.Args[1:])))
+}
+
+// killAt kills the process when it is called for the given time.
+func killAt(calls *atomic.Int64, after int64) {
+	if calls.Add(1) == after {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	}
 }
 
 type killDriver struct {
@@ -54,10 +64,7 @@ type killBackend struct {
 
 func (b killBackend) Commit(ctx context.Context, tx store.Tx) (store.CommitResult, error) {
 	r, err := b.Backend.Commit(ctx, tx)
-	if b.d.commits.Add(1) == b.d.after {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // the signal is on its way
-	}
+	killAt(b.d.commits, b.d.after)
 	return r, err
 }
 

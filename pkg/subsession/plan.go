@@ -68,6 +68,8 @@ type Plan struct {
 	KeptForks  []string   // they point into the tree and stay
 	Cycles     [][]string // sessions that name each other in a circle
 	Unreadable []string   // they stay: nobody can say whose they are
+
+	lost []string // the unreadable ones that a ref names as children
 }
 
 // Existing are the sessions that there are to delete, in order.
@@ -116,6 +118,7 @@ func (c *Cascade) Plan(ctx context.Context, root Root) (*Plan, error) {
 	}
 	p.KeptRemote = w.keptRemote()
 	p.KeptForks = m.forksOf(w.nodes)
+	p.lost = distinct(w.unreadable)
 	p.Unreadable = distinct(append(w.unreadable, m.unreadable...))
 	p.Unreadable = slices.DeleteFunc(p.Unreadable, func(id string) bool { return w.nodes[id] != nil })
 	return p, nil
