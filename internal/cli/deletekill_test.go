@@ -74,6 +74,9 @@ func (w killWorld) wantDeleted(t *testing.T) {
 			t.Errorf("%s is left", name)
 		}
 	}
+	if files, err := os.ReadDir(w.repo + "/.tombstones"); err != nil || len(files) != 4 {
+		t.Errorf("%v, %v", files, err)
+	}
 	graves, err := (subsession.Tombstones{Dir: w.repo}).List()
 	if err != nil || len(graves) != 4 || graves[3].Tombstone.GenerationFloor != 2 {
 		t.Errorf("tombstones %+v, %v", graves, err)

@@ -318,6 +318,7 @@ func (d *deleting) finish() *Deletion {
 	}
 	d.out.KeptRemote = distinct(d.out.KeptRemote)
 	d.Repo.ForgetGone()
+	d.tombstones().sweep(d.done)
 	d.out.KeptForks, d.out.Unreadable = d.plan.KeptForks, d.plan.Unreadable
 	for _, id := range d.plan.lost {
 		d.out.Warnings = append(d.out.Warnings, fmt.Sprintf("session %s, a child, cannot be read and was kept: delete it by its name", id))

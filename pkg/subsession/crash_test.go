@@ -3,11 +3,15 @@ package subsession_test
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/internal/fsx/fsxtest"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
@@ -208,4 +212,30 @@ type racingDriver struct {
 func (d *racingDriver) Claim(ctx context.Context, path string, o store.OpenOptions) (store.Claim, error) {
 	d.once.Do(d.race)
 	return d.Driver.Claim(ctx, path, o)
+}
+
+// What a killed deletion had begun to write goes with the next; what another is
+// writing does not.
+func TestHalfWrittenTombstones(t *testing.T) {
+	w := newWorld(t, jsonl.Driver{})
+	w.make(family()...)
+	graves := filepath.Join(w.dir, ".tombstones")
+	if err := os.Mkdir(graves, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var temps []string
+	for _, id := range []string{"G", "X"} {
+		f, name, err := fsx.CreateTemp(fsx.OS{}, filepath.Join(graves, id+".json"))
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		temps = append(temps, name)
+	}
+	w.delete("P")
+	if _, err := os.Stat(temps[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v", temps[0], err)
+	}
+	if _, err := os.Stat(temps[1]); err != nil {
+		t.Error(err)
+	}
 }

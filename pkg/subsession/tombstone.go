@@ -161,6 +161,21 @@ func (t Tombstones) List() ([]Found, error) {
 	return all, nil
 }
 
+// sweep removes the temporary files of tombstones that killed deletions were
+// writing, of the sessions that are done with.
+func (t Tombstones) sweep(done map[string]bool) {
+	files, err := os.ReadDir(t.folder())
+	if err != nil {
+		return // there is nothing to sweep, or the next run sees to it
+	}
+	for _, f := range files {
+		target, ok := fsx.TempTarget(f.Name())
+		if id, named := strings.CutSuffix(target, ".json"); ok && named && done[id] {
+			_ = t.fs().Remove(filepath.Join(t.folder(), f.Name()))
+		}
+	}
+}
+
 // Purge removes a tombstone: the floors and remote exclusions that it kept are
 // lost. One that is not there is no error.
 func (t Tombstones) Purge(id string) error {
