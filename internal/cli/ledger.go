@@ -184,7 +184,7 @@ func (g groups) add(by string, rows []spent) {
 func (g groups) merge(other groups) {
 	for key, from := range other {
 		to := g.at(key)
-		to.totals.add(from.totals.total())
+		to.totals.merge(from.totals)
 		to.rows += from.rows
 		to.failed += from.failed
 		to.retried += from.retried

@@ -30,6 +30,16 @@ func (s *usageSum) add(u message.Usage) {
 	keep(s.u.Cost.Total, before.Total, u.Cost.Total, &s.lost.Total)
 }
 
+// merge adds another sum, with what it has kept.
+func (s *usageSum) merge(other usageSum) {
+	s.add(other.u)
+	s.lost.Input += other.lost.Input
+	s.lost.Output += other.lost.Output
+	s.lost.CacheRead += other.lost.CacheRead
+	s.lost.CacheWrite += other.lost.CacheWrite
+	s.lost.Total += other.lost.Total
+}
+
 func (s *usageSum) total() message.Usage {
 	u := s.u
 	u.Cost.Input += s.lost.Input

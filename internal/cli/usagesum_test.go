@@ -44,7 +44,7 @@ func TestMillionRowsAddUp(t *testing.T) {
 	if got.Cost.Total != want || got.Cost.Input != want || got.Input != 3_000_000 {
 		t.Errorf("sum %v and %v of %d tokens, want %v", got.Cost.Total, got.Cost.Input, got.Input, want)
 	}
-	if both := merged.at(unknownCause); both.rows != 1_000_000 || fmt.Sprintf("%.6f", both.totals.total().Cost.Total) != fmt.Sprintf("%.6f", want) {
+	if both := merged.at(unknownCause); both.rows != 1_000_000 || both.totals.total().Cost.Total != want {
 		t.Errorf("merged: %d rows, %v, want %v", both.rows, both.totals.total().Cost.Total, want)
 	}
 }
