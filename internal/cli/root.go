@@ -42,6 +42,7 @@ func commandRows() []commandRow {
 		{"prompt", running(newPromptCmd)},
 		{"resume", running(newResumeCmd)},
 		{"rewrite", running(newRewriteCmd)},
+		{"search", running(newSearchCmd)},
 		{"show", running(newShowCmd)},
 		{"steer", queueing(steerQueue)},
 		{"tombstones", newTombstonesCmd},
