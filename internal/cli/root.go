@@ -40,6 +40,7 @@ func commandRows() []commandRow {
 		{"navigate", running(newNavigateCmd)},
 		{"next-run", queueing(nextRunQueue)},
 		{"prompt", running(newPromptCmd)},
+		{"repair", running(newRepairCmd)},
 		{"resume", running(newResumeCmd)},
 		{"rewrite", running(newRewriteCmd)},
 		{"search", running(newSearchCmd)},

@@ -165,16 +165,19 @@ func (v *verified) write(o *object) {
 			o.int("lanes", v.counts.Lanes)
 		})
 	}
-	o.array("problems", len(v.problems), func(i int, o *object) {
-		p := v.problems[i]
-		o.str("code", p.Code)
-		o.str("severity", string(p.Severity))
-		o.str("message", p.Message)
-		o.str("where", p.Where)
-	})
+	writeProblems(o, "problems", v.problems)
 	if v.err != nil {
 		o.itemError(v.err)
 	}
+}
+
+func writeProblems(o *object, name string, all []store.Problem) {
+	o.array(name, len(all), func(i int, o *object) {
+		o.str("code", all[i].Code)
+		o.str("severity", string(all[i].Severity))
+		o.str("message", all[i].Message)
+		o.str("where", all[i].Where)
+	})
 }
 
 func (o *verifyOptions) report(items []verified) error {
@@ -218,10 +221,6 @@ func (v *verified) print(p *lines) {
 	}
 	p.line("%s  %s", escapeLine(v.session), verdict)
 	for _, problem := range v.problems {
-		where := ""
-		if problem.Where != "" {
-			where = " (" + escapeLine(problem.Where) + ")"
-		}
-		p.line("  %s %s: %s%s", problem.Severity, problem.Code, escapeLine(problem.Message), where)
+		p.line("  %s %s: %s%s", problem.Severity, problem.Code, escapeLine(problem.Message), inBrackets(problem.Where))
 	}
 }

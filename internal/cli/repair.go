@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/repair"
+	"github.com/drover-run/drover/pkg/store"
+)
+
+type repairOptions struct {
+	base
+	session string
+	only    string // "" or "index"
+	salvage string // the file of a new session, "" for none
+	dryRun  bool
+	drivers []store.Driver
+}
+
+func newRepairCmd(f *factory, runF func(context.Context, *repairOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = runRepair
+	}
+	o := &repairOptions{drivers: f.drivers}
+	cmd := &cobra.Command{
+		Use:   "repair SESSION",
+		Short: "Mend a session, or save what is readable of a damaged one",
+		Long: `Mend what "drover verify" finds and what can be mended without losing a
+committed byte: the branch index and the totals, SQLite's own indexes, the
+beginning of a commit that was not finished, the files that interrupted
+replacements left, a lock file or lease that nobody holds. What was mended and
+what is left is told; damage of the content itself is left as it is.
+
+With --salvage OUT the session is not touched. What is readable of it is written
+into a new one, OUT, a file that ends in .db or .jsonl and does not exist; its name
+without the ending is the new session's id. Every line (JSONL) and every page or
+row (SQLite) that was not kept is told. An entry whose parent is lost hangs on its
+nearest kept ancestor, or is a root where none is known; a lane whose leaf is lost
+goes back in the same way; an operation that does not fit together any more is
+left out. The new session passes verify.
+
+The JSON is {"session","mended":[{"code","where"}],"left":[PROBLEM...],"salvage":null|
+{"id","path","backend","entries","usage","values","elements","lost":[{"code",
+"where","message"}],"changed":[{"code","where","message"}]},"ok":bool}.` +
+			exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
+		Args:              maxArgs(1),
+		ValidArgsFunction: completeSession(f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.session, _, err = sessionArg(f, args); err != nil {
+				return err
+			}
+			switch {
+			case o.only != "" && o.only != "index":
+				return usagef("--only %q: want index", escapeLine(o.only))
+			case o.salvage == "" && cmd.Flags().Changed("salvage"):
+				return usagef("--salvage needs the name of a file")
+			case o.salvage != "" && o.only != "":
+				return usagef("--only and --salvage exclude each other")
+			}
+			if o.base, err = f.base("repair"); err != nil {
+				return err
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.only, "only", "", "mend only this `PART`: index, which is the branch index and the totals")
+	flags.StringVar(&o.salvage, "salvage", "", "write what is readable into a new session, the file `OUT`")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "tell what would happen and change nothing")
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions([]string{"index"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func runRepair(ctx context.Context, o *repairOptions) error {
+	ref, err := o.resolve(ctx, o.session)
+	if err != nil {
+		return err
+	}
+	if ref.Legacy {
+		return &store.Legacy{Path: ref.Path}
+	}
+	if o.salvage != "" {
+		return o.save(ctx, ref)
+	}
+	m, err := repair.Mend(ctx, o.repo, ref, repair.MendOptions{
+		IndexOnly: o.only == "index", DryRun: o.dryRun, Checks: []store.Check{engine.Check},
+	})
+	if err != nil {
+		return bySignal(ctx, err)
+	}
+	var failed error
+	if !m.OK() {
+		f := &failure{code: exitCorrupt, tag: "corrupt", message: fmt.Sprintf("session %s: damage is left, which cannot be mended in place", ref.ID)}
+		failed = f.withHint("`drover repair %s --salvage OUT.%s` writes what is readable into a new session", ref.ID, extOf(ref.Backend))
+	}
+	return o.out.result(failed, func(d *object) {
+		d.str("session", ref.ID)
+		d.array("mended", len(m.Mended), func(i int, d *object) {
+			d.str("code", m.Mended[i].Code)
+			d.str("where", m.Mended[i].Where)
+		})
+		writeProblems(d, "left", m.Left)
+		d.null("salvage")
+		d.bool("ok", m.OK())
+	}, func(w io.Writer) error {
+		p := &lines{w: w}
+		verb := "mended"
+		if o.dryRun {
+			verb = "would mend"
+		}
+		for _, problem := range m.Mended {
+			p.line("%s %s: %s%s", verb, problem.Code, escapeLine(problem.Message), inBrackets(problem.Where))
+		}
+		for _, problem := range m.Left {
+			p.line("left %s %s: %s%s", problem.Severity, problem.Code, escapeLine(problem.Message), inBrackets(problem.Where))
+		}
+		if len(m.Mended)+len(m.Left) == 0 {
+			p.line("%s  nothing to mend", escapeLine(ref.ID))
+		}
+		return p.err
+	})
+}
+
+func extOf(backend string) string {
+	if backend == "sqlite" {
+		return "db"
+	}
+	return backend
+}
+
+func inBrackets(where string) string {
+	if where == "" {
+		return ""
+	}
+	return " (" + escapeLine(where) + ")"
+}
+
+// save salvages a session, unless somebody writes it now.
+func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
+	out, err := filepath.Abs(o.salvage)
+	if err != nil {
+		return fmt.Errorf("locate --salvage: %w", err)
+	}
+	from, to := o.driverOf(ref.Backend, ""), o.driverOf("", filepath.Ext(out))
+	if to == nil {
+		return usagef("--salvage %q: want a file that ends in .db or .jsonl", escapeLine(o.salvage))
+	}
+	// Of a damaged store the owner may be unknown; then nobody can be writing it.
+	if l, err := o.repo.Lease(ctx, ref); err == nil && ownerLive(l) {
+		return &store.Held{Path: ref.Path, Lease: *l}
+	}
+	s, err := repair.Salvage(ctx, repair.SalvageOptions{
+		From: from, Path: ref.Path, To: to, Out: out, DryRun: o.dryRun, Checks: []store.Check{engine.Check},
+	})
+	if err != nil {
+		return bySignal(ctx, err)
+	}
+	return o.out.result(nil, func(d *object) {
+		d.str("session", ref.ID)
+		d.array("mended", 0, nil)
+		d.array("left", 0, nil)
+		d.object("salvage", func(d *object) {
+			d.str("id", s.ID)
+			d.str("path", out)
+			d.str("backend", to.Name())
+			d.int("entries", s.Entries)
+			d.int("usage", s.Usage)
+			d.int("values", s.Values)
+			d.int("elements", s.Elements)
+			writeLosses(d, "lost", s.Lost)
+			writeLosses(d, "changed", s.Changed)
+		})
+		d.bool("ok", true)
+	}, func(w io.Writer) error { return o.printSaved(w, out, s) })
+}
+
+// driverOf finds the driver of a name or of a file's ending, nil for none.
+func (o *repairOptions) driverOf(name, ext string) store.Driver {
+	for _, d := range o.drivers {
+		if d.Name() == name || d.Ext() == ext {
+			return d
+		}
+	}
+	return nil
+}
+
+func writeLosses(d *object, name string, all []store.Loss) {
+	d.array(name, len(all), func(i int, d *object) {
+		d.str("code", all[i].Code)
+		d.str("where", all[i].Where)
+		d.str("message", all[i].Message)
+	})
+}
+
+func (o *repairOptions) printSaved(w io.Writer, out string, s repair.Salvaged) error {
+	p := &lines{w: w}
+	verb := "saved"
+	if o.dryRun {
+		verb = "would save"
+	}
+	for _, l := range s.Lost {
+		p.line("lost %s: %s%s", l.Code, escapeLine(l.Message), inBrackets(l.Where))
+	}
+	for _, l := range s.Changed {
+		p.line("changed %s: %s%s", l.Code, escapeLine(l.Message), inBrackets(l.Where))
+	}
+	p.line("%s %d entries, %d usage rows, %d values and %d list elements in %s", verb, s.Entries, s.Usage, s.Values, s.Elements, escapeLine(out))
+	return p.err
+}
