@@ -21,7 +21,7 @@ func TestAbortWhoseWaitRunsOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := there.harnessOptions(s)
+	options, err := there.harnessOptions(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

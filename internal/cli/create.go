@@ -41,7 +41,7 @@ func (n *newSession) bind(cmd *cobra.Command) {
 
 // given reports the first of these flags that was used.
 func (n *newSession) given() string {
-	for _, name := range []string{"name", "backend", "cwd", "id"} {
+	for _, name := range []string{"name", "backend", "id", "cwd"} {
 		if n.changed(name) {
 			return name
 		}

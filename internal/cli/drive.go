@@ -154,7 +154,7 @@ func runDrive(ctx context.Context, o *driveOptions) error {
 	if err != nil {
 		return err
 	}
-	options, err := o.harnessOptions(s)
+	options, err := o.harnessOptions(ctx, s)
 	if err != nil {
 		return firstOf(err, s.Close())
 	}

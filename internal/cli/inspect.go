@@ -103,6 +103,9 @@ func (in *inspection) read(ctx context.Context, o *inspectOptions, r store.Reade
 		return err
 	}
 	in.name = name.Value
+	if in.meta.CWD, err = store.WorkingFolder(ctx, r); err != nil {
+		return err
+	}
 	if in.stats, err = r.Stats(ctx); err != nil {
 		return err
 	}

@@ -46,7 +46,9 @@ A session that cannot be read is listed as damaged, whatever the filters say
 about the others. What is shown of a session is kept in the repository, in
 .drover-catalog, and read again once the session has changed; the file may be
 deleted at any time. With --fields of the header alone (` + strings.Join(headerFields(), ", ") + `)
-no more than the headers is read.` + exitHelp(exitOK, exitUsage, exitPartial, exitCorrupt, exitIO, exitVersion),
+no more than the headers is read; the cwd is then the folder that the session was
+made in, unless the catalog knows a later one. --cwd compares folders without
+their symbolic links.` + exitHelp(exitOK, exitUsage, exitPartial, exitCorrupt, exitIO, exitVersion),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.base, err = f.base("list"); err != nil {
@@ -100,7 +102,7 @@ func (o *listOptions) check() error {
 		if err != nil {
 			return fmt.Errorf("locate --cwd: %w", err)
 		}
-		o.filter.cwd = cwd
+		o.filter.cwd = realFolder(cwd)
 	}
 	return nil
 }
@@ -154,8 +156,8 @@ func runList(ctx context.Context, o *listOptions) error {
 // headers only when a filter or the order needs it.
 func (o *listOptions) collect(ctx context.Context) ([]*sessionItem, error) {
 	list, order := o.repo.List, strings.TrimPrefix(o.sort, "-")
-	full := len(o.filter.statuses) > 0 || o.filter.byName || !slices.Contains(headerFields(), order)
-	if o.filter.cwd == "" && o.filter.since == 0 && (full || o.limit == 0 && !o.headerOnly()) {
+	full := len(o.filter.statuses) > 0 || o.filter.byName || o.filter.cwd != "" || !slices.Contains(headerFields(), order)
+	if o.filter.since == 0 && (full || o.limit == 0 && !o.headerOnly()) {
 		list = o.repo.ListToSummarize
 	}
 	listed, err := list(ctx)
@@ -222,17 +224,20 @@ func (o *listOptions) read(ctx context.Context, items []*sessionItem) error {
 	}, func(int) error { return nil })
 }
 
-// passHeader judges what a header tells. Nothing is known of a damaged session,
-// so it passes.
+// passHeader judges what no summary is needed for.
 func (f *sessionFilter) passHeader(i *sessionItem) bool {
-	return (f.cwd == "" || i.err != nil || i.header.CWD == f.cwd) && i.updatedAt >= f.since
+	return i.updatedAt >= f.since
 }
 
+// passContent judges the rest. Nothing is known of a damaged session, so it passes.
 func (f *sessionFilter) passContent(i *sessionItem) bool {
 	if len(f.statuses) > 0 && !slices.Contains(f.statuses, i.status) {
 		return false
 	}
-	return !f.byName || i.err != nil || i.name == f.name
+	if i.err != nil {
+		return true
+	}
+	return (!f.byName || i.name == f.name) && (f.cwd == "" || realFolder(i.header.CWD) == f.cwd)
 }
 
 func compareItems(a, b *sessionItem, field string) int {

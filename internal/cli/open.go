@@ -57,9 +57,18 @@ func (c *config) seed() (store.LaneConfiguration, error) {
 func absoluteModel(ref message.ModelRef) (message.ModelRef, error) { return scripted.Absolute(ref) }
 
 // harnessOptions are what every harness of this process is made with.
-func (b *base) harnessOptions(s *store.Session) (engine.Options, error) {
+func (b *base) harnessOptions(ctx context.Context, s *store.Session) (engine.Options, error) {
+	cwd, err := store.WorkingFolder(ctx, s)
+	if err != nil {
+		return engine.Options{}, err
+	}
+	return b.harnessOptionsIn(cwd, s)
+}
+
+// harnessOptionsIn has the tools work in another folder than the session's.
+func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, error) {
 	c := b.config
-	tools, err := b.tools(s.Header().CWD)
+	tools, err := b.tools(cwd)
 	if err != nil {
 		return engine.Options{}, err
 	}
@@ -139,7 +148,7 @@ func (b *base) openSession(ctx context.Context, arg string) (*store.Session, sto
 // that ends closes it at once, in the middle of whatever runs: that is the
 // controlled crash of a signal (spec §4.7).
 func (b *base) withHarness(ctx context.Context, s *store.Session, use func(*engine.Harness) error) error {
-	options, err := b.harnessOptions(s)
+	options, err := b.harnessOptions(ctx, s)
 	if err != nil {
 		return firstOf(err, s.Close())
 	}

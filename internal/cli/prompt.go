@@ -37,6 +37,10 @@ The message is durable before the model is asked: whatever ends this process,
 "drover drive SESSION" goes on from where it stood. With --new the first argument
 is text too: a session is made and its id is printed on stderr.
 
+Tools work in the session's folder, which is remembered. When that is gone a lane
+with tools is refused (8 cwd_unusable) until --cwd gives the session another one,
+which it keeps; a lane without tools needs none.
+
 With --skill or --template the message is made of one that the configuration's
 folders hold. With --deferred the provider may answer later: the command ends with
 75, and "drover drive SESSION --poll-deferred" asks for the answer.` +
@@ -69,8 +73,11 @@ folders hold. With --deferred the provider may answer later: the command ends wi
 func (o *promptOptions) target(f *factory, cmd *cobra.Command, args []string) (err error) {
 	words := args
 	if !o.fresh {
-		if name := o.new.given(); name != "" {
+		if name := o.new.given(); name != "" && name != "cwd" {
 			return usagef("--%s goes with --new only", name)
+		}
+		if o.new.changed("cwd") && o.new.cwd == "" {
+			return usagef("--cwd needs the name of a folder")
 		}
 		if o.session, words, err = sessionArg(f, args); err != nil {
 			return err
@@ -99,7 +106,11 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	if err != nil {
 		return err
 	}
-	options, err := o.harnessOptions(s)
+	dir, err := workingFolder(ctx, s, o.replacement())
+	if err != nil {
+		return firstOf(err, s.Close())
+	}
+	options, err := o.harnessOptionsIn(dir.path, s)
 	if err != nil {
 		return firstOf(err, s.Close())
 	}
@@ -111,7 +122,10 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	defer cancel()
 	err = o.engageWith(ctx, ref, options, func(e *engaged) error {
 		return o.carry(ctx, e, accepted{ref: ref, text: true}, func(ctx context.Context, _ *engine.Harness, lane *engine.Lane) (engine.Admission, error) {
-			return lane.Accept(ctx, request)
+			if err := dir.check(func() (bool, error) { return o.hasTools(ctx, s, request.Configure) }); err != nil {
+				return engine.Admission{}, err
+			}
+			return dir.record(ctx, s, o.lane, func() (engine.Admission, error) { return lane.Accept(ctx, request) })
 		}, func() {
 			placed = true
 			if o.fresh {
@@ -137,6 +151,15 @@ func (o *promptOptions) open(ctx context.Context) (*store.Session, store.Ref, er
 	}
 	s, ref, err := o.openToDrive(ctx, o.session)
 	return s, ref, o.perhapsNew(err)
+}
+
+// replacement is the folder that an existing session works in from now on, "" for
+// the one that it has.
+func (o *promptOptions) replacement() string {
+	if o.fresh {
+		return ""
+	}
+	return o.new.cwd
 }
 
 // perhapsNew points at --new where the text may have been given in the place of

@@ -33,7 +33,7 @@ func TestReachWaitsForAnOwnerThatCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := there.harnessOptions(s)
+	options, err := there.harnessOptions(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

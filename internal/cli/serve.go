@@ -40,7 +40,7 @@ func (f *factory) drivingBase(command string) (base, error) {
 // over the socket that something is accepted is not left alone with it: the
 // session is closed when all of it has settled (D25). A signal waits for nothing.
 func (b *base) engage(ctx context.Context, ref store.Ref, s *store.Session, use func(*engaged) error) error {
-	options, err := b.harnessOptions(s)
+	options, err := b.harnessOptions(ctx, s)
 	if err != nil {
 		return firstOf(err, s.Close())
 	}

@@ -93,6 +93,7 @@ func (i *sessionItem) read(ctx context.Context, repo *store.Repo) {
 	}
 	i.wasRead = true
 	if i.err = i.listed.Err; i.err == nil {
+		i.header = i.listed.Header
 		i.name, i.stats, i.status = i.listed.Summary.Name, i.listed.Summary.Stats, "idle"
 		if i.listed.Summary.Open {
 			i.err = i.inspect(ctx, repo)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -233,6 +234,23 @@ func LaneStateOf(lane string) Value[LaneState] { return NewValue[LaneState]("pi.
 
 // SessionName is the session's name, latest wins (spec §2.4).
 func SessionName() Value[string] { return NewValue[string]("pi.session.name", "") }
+
+// SessionCWD is the folder that has taken the place of the header's, which never
+// changes.
+func SessionCWD() Value[string] { return NewValue[string]("drover.session.cwd", "") }
+
+// WorkingFolder is the folder that a session's tools work in: the one that was
+// given last, "" when none ever was.
+func WorkingFolder(ctx context.Context, q interface {
+	Getter
+	Header() Header
+}) (string, error) {
+	given, ok, err := Get(ctx, q, SessionCWD())
+	if err != nil || ok {
+		return given.Value, err
+	}
+	return q.Header().CWD, nil
+}
 
 // EntryLabel is an entry's label, latest wins (spec §2.4).
 func EntryLabel(entryID string) Value[string] { return NewValue[string]("pi.entry.label", entryID) }

@@ -269,7 +269,7 @@ func (f *forker) record(r Record) (Record, bool, error) {
 		return r, false, nil
 	}
 	switch r.Address.Namespace {
-	case "pi.session.name":
+	case "pi.session.name", "drover.session.cwd":
 		return r, true, nil
 	case "pi.entry.label":
 		return r, f.path == nil || f.path[r.Address.Key], nil

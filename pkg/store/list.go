@@ -14,7 +14,7 @@ import (
 // Listed is one session of a repository, as far as its header tells.
 type Listed struct {
 	Ref     Ref
-	Header  Header    // the zero Header of a legacy session
+	Header  Header    // the zero Header of a legacy session; with a Summary, its CWD is that of now
 	ModTime time.Time // of its last change; zero for a store that is no file
 	Err     error     // why the header cannot be read or trusted
 	// Summary is what the catalog knows of the session as it is now, nil when that

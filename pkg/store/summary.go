@@ -21,7 +21,18 @@ type Summary struct {
 	Open bool
 }
 
-func summarize(ctx context.Context, q Queries) (*Summary, error) {
+// summarize reads the summary, and the header with the folder that the session
+// works in now.
+func summarize(ctx context.Context, q Queries) (*Summary, Header, error) {
+	h := q.Header()
+	s, err := summaryOf(ctx, q)
+	if err == nil {
+		h.CWD, err = WorkingFolder(ctx, q)
+	}
+	return s, h, err
+}
+
+func summaryOf(ctx context.Context, q Queries) (*Summary, error) {
 	var s Summary
 	name, _, err := Get(ctx, q, SessionName())
 	if err != nil {
@@ -69,14 +80,14 @@ func (r *Repo) look(ctx context.Context, l *Listed) (keep *catalogRow, h Header)
 	before, stable := stampOf(l.Ref.Path)
 	v, err := r.View(ctx, l.Ref)
 	if err == nil {
-		h = v.Header()
-		l.Summary, err = summarize(ctx, v)
+		l.Summary, h, err = summarize(ctx, v)
 		err = errors.Join(err, v.Close())
 	}
 	if err != nil {
 		l.Summary, l.Err = nil, err
 		return nil, h
 	}
+	l.Header.CWD = h.CWD
 	after, still := stampOf(l.Ref.Path)
 	age := time.Duration(time.Now().UnixNano() - max(after.main.mtime, after.log.mtime))
 	if !stable || !still || before != after || age < settled || l.Ref.Legacy {
@@ -96,11 +107,11 @@ func (r *Repo) closing(ref Ref) func(Queries) (keep func()) {
 		if !stable {
 			return func() {}
 		}
-		s, err := summarize(ctx, q)
+		s, h, err := summarize(ctx, q)
 		if err != nil {
 			return func() {} // whoever reads it next will tell
 		}
-		row := &catalogRow{file: ref.Path, stamp: before, header: q.Header(), summary: s}
+		row := &catalogRow{file: ref.Path, stamp: before, header: h, summary: s}
 		return func() {
 			if after, still := stampOf(ref.Path); still && after != before {
 				row = r.reread(ctx, ref)
@@ -117,8 +128,7 @@ func (r *Repo) reread(ctx context.Context, ref Ref) *catalogRow {
 	if err != nil {
 		return nil
 	}
-	s, err := summarize(ctx, v)
-	h := v.Header()
+	s, h, err := summarize(ctx, v)
 	if err := errors.Join(err, v.Close()); err != nil {
 		return nil
 	}
