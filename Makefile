@@ -11,7 +11,7 @@ BENCH    ?= .
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race)
 
-.PHONY: build test test-long bench completions tidy-check
+.PHONY: build test test-long bench man completions tidy-check
 .PHONY: check-format vet staticcheck test-race test-plain
 
 build:
@@ -64,6 +64,9 @@ bench: build
 	else \
 		echo "note: no C compiler was found, so nothing was measured against C SQLite"; \
 	fi
+
+man: build
+	bin/drover man man
 
 completions: build
 	mkdir -p completions

@@ -31,7 +31,7 @@ func newCancelQueuedCmd(f *factory, runF func(context.Context, *cancelOptions) e
 already stays (8), and what is not known, or was taken back before, is not found
 (4).` + exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		Args:              maxArgs(2),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSession(f, completeQueued),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.session, o.entry, err = sessionAndOne(f, args, "which entry? Name the id that queueing it printed"); err != nil {
 				return err

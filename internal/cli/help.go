@@ -45,8 +45,10 @@ type topic struct {
 func topics() []topic {
 	return []topic{
 		{"breakpoints", "where a manual drive stops", helpBreakpoints},
-		{"config", "the configuration: files, keys, variables, precedence", helpConfig},
+		{"configuration", "files, keys, variables, precedence", helpConfig},
+		{"environment", "the variables that drover reads", helpEnvironment},
 		{"exit-codes", "what the process ends with", helpExitCodes},
+		{"formats", "how results, errors and session files look", helpFormats},
 		{"scripts", "the files that scripted models answer from", helpScripts},
 		{"sessions", "how a session is named", helpSessions},
 	}
@@ -55,7 +57,7 @@ func topics() []topic {
 func topicList() string {
 	var b strings.Builder
 	for _, t := range topics() {
-		fmt.Fprintf(&b, "  %-12s  %s\n", t.name, t.short)
+		fmt.Fprintf(&b, "  %-13s  %s\n", t.name, t.short)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -78,8 +80,12 @@ func helpTopics(root *cobra.Command, args []string) []string {
 
 func runHelp(_ context.Context, o *helpOptions) error {
 	if len(o.args) == 1 {
+		name := o.args[0]
+		if name == "config" {
+			name = "configuration" // its name before there were others like it
+		}
 		for _, t := range topics() {
-			if t.name == o.args[0] {
+			if t.name == name {
 				return t.print(o.out)
 			}
 		}

@@ -33,7 +33,7 @@ func newLabelCmd(f *factory, runF func(context.Context, *labelOptions) error) *c
 		Long: `Read all labels of a session or that of one entry, set it to TEXT, or take it away
 with --clear.` + exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitLocked),
 		Args:              maxArgs(3),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSession(f, completeEntries),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			session, rest, err := sessionArg(f, args)
 			if err != nil {

@@ -228,7 +228,7 @@ func newLaneSetCmd(f *factory, runF func(context.Context, *laneOptions) error) *
 way goes on with what it began with. It reaches a session that another process is
 driving.` + exitHelp(exitOK, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		Args:              maxArgs(2),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSession(f, completeLanes),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			session, rest, err := sessionArg(f, args)
 			if err != nil {

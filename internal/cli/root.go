@@ -119,7 +119,11 @@ and is driven on from there.
 	for _, c := range commandRows() {
 		root.AddCommand(c.make(f))
 	}
+	root.AddCommand(newManCmd(f, nil))
 	root.SetHelpCommand(newHelpCmd(f, nil))
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeFlags(f, root)
+	}
 	return root
 }
 

@@ -99,7 +99,7 @@ model summarizes it for the new place.` +
 			exitHelp(exitOK, exitFailed, exitUsage, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused,
 				exitAborted, exitLocked, exitLater, exitInt, exitTerm),
 		Args:              maxArgs(2),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSession(f, completeTargets),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.session, o.target, err = sessionAndOne(f, args, "where to? Name an entry, or root; `drover log` shows them"); err != nil {
 				return err

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -22,6 +24,9 @@ func (d Driver) fs() fsx.FS {
 	}
 	return d.system
 }
+
+// LibraryVersion is that of the SQLite that is linked.
+func LibraryVersion() string { return lib.SQLITE_VERSION }
 
 // Name is "sqlite".
 func (Driver) Name() string { return "sqlite" }
