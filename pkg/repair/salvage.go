@@ -100,10 +100,11 @@ func (s *salvage) run(ctx context.Context, id string) (Salvaged, error) {
 }
 
 // try builds the session in a folder of its own beside Out and returns the errors
-// that the checker finds in it.
+// that the checker finds in it. The folder is named after Out, so that the next
+// attempt removes what a killed one left.
 func (s *salvage) try(ctx context.Context, p *plan) (found []store.Problem, err error) {
-	dir, err := os.MkdirTemp(filepath.Dir(s.o.Out), ".drover-salvage-*")
-	if err != nil {
+	dir := filepath.Join(filepath.Dir(s.o.Out), "."+filepath.Base(s.o.Out)+".salvage")
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("salvage: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

@@ -53,7 +53,7 @@ func salvage(t tb, from store.Driver, path string, to store.Driver, out string) 
 	if !bytes.Equal(before, after) || !now.ModTime().Equal(stat.ModTime()) {
 		t.Fatalf("the source was changed")
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".drover-salvage-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".*.salvage")); len(left) > 0 {
 		t.Fatalf("left behind: %v", left)
 	}
 	if damaged, ok := errors.AsType[*store.Corrupt](err); ok && damaged != nil {
