@@ -39,7 +39,7 @@ func Mend(ctx context.Context, repo *store.Repo, ref store.Ref, o MendOptions) (
 		return Mended{}, err
 	}
 	if o.DryRun {
-		return o.plan(before, opens && (o.IndexOnly || !damaged(before))), nil
+		return o.plan(before, opens && !damaged(before)), nil
 	}
 	if !opens || !o.IndexOnly && damaged(before) {
 		return Mended{Left: before}, nil // a write could make it worse
@@ -93,19 +93,37 @@ func ofIndex(p store.Problem) bool {
 
 // plan tells the problems apart by what Mend can do about them.
 func (o MendOptions) plan(found []store.Problem, writable bool) Mended {
-	mendable := []string{"branch_index", "stats"}
-	if !o.IndexOnly {
-		mendable = append(mendable, "torn_tail", "leftover", "schema", "lease")
-	}
 	var m Mended
+	tree := !slices.ContainsFunc(found, func(p store.Problem) bool { return p.Code == "missing_parent" || p.Code == "parent_order" })
 	for _, p := range found {
-		if writable && (slices.Contains(mendable, p.Code) || !o.IndexOnly && ofIndex(p)) {
+		if writable && o.mends(p, tree) {
 			m.Mended = append(m.Mended, p)
 		} else {
 			m.Left = append(m.Left, p)
 		}
 	}
 	return m
+}
+
+// mends tells whether one can be mended. What is derived from the entries cannot
+// when they form no tree.
+func (o MendOptions) mends(p store.Problem, tree bool) bool {
+	switch p.Code {
+	case "branch_index", "stats":
+		return tree
+	case "torn_tail", "leftover":
+		return !o.IndexOnly
+	case "lease": // what an owner writes anew; an error keeps owners out
+		return !o.IndexOnly && p.Severity == store.SeverityWarning
+	case "schema": // the tables of the branch index, or an index
+		for _, prefix := range []string{"branch_", "ix_be_", "ix_bm_"} {
+			if strings.HasPrefix(p.Where, prefix) {
+				return tree
+			}
+		}
+		return !o.IndexOnly && strings.HasPrefix(p.Where, "ix_")
+	}
+	return !o.IndexOnly && ofIndex(p)
 }
 
 // examine runs verify; opens tells that the session can be read at all.
