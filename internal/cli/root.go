@@ -25,6 +25,7 @@ func commandRows() []commandRow {
 		{"completion", running(newCompletionCmd)},
 		{"create", running(newCreateCmd)},
 		{"delete", running(newDeleteCmd)},
+		{"doctor", running(newDoctorCmd)},
 		{"drive", running(newDriveCmd)},
 		{"export", running(newExportCmd)},
 		{"follow-up", queueing(followUpQueue)},
