@@ -71,6 +71,9 @@ that were selected, with "items" and "totals".` +
 			if o.base, err = f.base("delete"); err != nil {
 				return err
 			}
+			if x := f.searchIndexOf(o.repo); x != nil {
+				o.forget = x.remove
+			}
 			if olderThan != "" {
 				d, err := parseDuration(olderThan)
 				if err != nil {

@@ -156,11 +156,10 @@ func (o *doctorOptions) sockets() finding {
 
 // cache is where what can be made again is kept.
 func (o *doctorOptions) cache() finding {
-	dir := o.f.env("XDG_CACHE_HOME")
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(o.f.env("HOME"), ".cache")
+	dir, err := cacheFolder(o.f.env)
+	if err != nil {
+		return doubtful("cache", "%v", err)
 	}
-	dir = filepath.Join(dir, "drover")
 	if err := tryToWrite(existingAbove(dir)); err != nil {
 		return doubtful("cache", "%v", err)
 	}

@@ -29,8 +29,8 @@ type factory struct {
 	opening func() // called before a command opens anything that it must close
 	models  func() effect.Models
 	tools   func(cwd string) (*tool.Registry, error)
-	// purgeIndex takes a session out of the search index; nil while there is none.
-	purgeIndex func(ctx context.Context, sessionID string) error
+	// purgeIndex stands in for that of the search index, in tests.
+	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 	passed     func(subsession.Stage, string) // told what a deletion has done, for tests
 }
 

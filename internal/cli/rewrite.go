@@ -25,8 +25,9 @@ type rewriteOptions struct {
 	report        string // a file
 	reason        string
 
-	// purgeIndex removes a session from the search index, and proves it.
-	purgeIndex func(ctx context.Context, sessionID string) error
+	// purgeIndex takes a session out of the search index, and proves it; nil where
+	// there is no place for an index.
+	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 }
 
 const rewriteHelp = `Rewrite a session without some of its entries, or without some texts. This is the
@@ -72,6 +73,9 @@ func newRewriteCmd(f *factory, runF func(context.Context, *rewriteOptions) error
 			}
 			if err := o.choose(&flags); err != nil {
 				return err
+			}
+			if x := f.searchIndexOf(o.repo); o.purgeIndex == nil && x != nil {
+				o.purgeIndex = x.purge
 			}
 			return runF(cmd.Context(), o)
 		},

@@ -152,7 +152,7 @@ func TestIndexNotProven(t *testing.T) {
 		var out, errs bytes.Buffer
 		f := newFactory([]string{"HOME=/", "DROVER_REPO=" + repo}, newStreams(strings.NewReader(""), &out, &errs))
 		var purged []string
-		f.purgeIndex = func(_ context.Context, id string) error {
+		f.purgeIndex = func(_ context.Context, id string, _ []string) error {
 			purged = append(purged, id)
 			if failing {
 				return fmt.Errorf("a row is left")

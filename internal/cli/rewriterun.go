@@ -203,7 +203,7 @@ func (o *rewriteOptions) clear(ctx context.Context, item *rewritten) error {
 	if o.purgeIndex == nil {
 		return nil
 	}
-	if err := o.purgeIndex(ctx, item.ref.ID); err != nil {
+	if err := o.purgeIndex(ctx, item.ref.ID, o.proof(item.plan).Texts()); err != nil {
 		f := &failure{code: exitPartial, tag: "index_not_proven", cause: err}
 		f.message = "the session is rewritten, but what was erased may still be in the search index: " + explain(err).message
 		return f.withHint("build the index anew with `drover search --rebuild`")

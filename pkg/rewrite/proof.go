@@ -51,6 +51,15 @@ func (p *Proof) Gone(plan *Plan) {
 	}
 }
 
+// Texts are the literal texts that must have gone.
+func (p *Proof) Texts() []string {
+	var texts []string
+	for _, l := range p.literals {
+		texts = append(texts, string(l.plain))
+	}
+	return texts
+}
+
 // Empty reports whether there is nothing to prove.
 func (p *Proof) Empty() bool { return len(p.literals)+len(p.ids) == 0 && p.rules.Empty() }
 
