@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
@@ -280,7 +281,7 @@ func listsAndReopens(t *testing.T, f *fixture) {
 	wantB := header("b")
 	wantB.ParentSessionID = "a"
 	want := []store.Listed{{Ref: refA, Header: header("a")}, {Ref: refB, Header: wantB}}
-	if diff := cmp.Diff(want, listed, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ModTime" || p.Last().String() == ".Summary" }, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(want, listed, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ModTime" || p.Last().String() == ".Summary" }, cmp.Ignore()), cmpopts.IgnoreUnexported(store.Listed{})); diff != "" {
 		t.Fatalf("listed (-want +got):\n%s", diff)
 	}
 	again := openSession(t, r, refA)
@@ -325,7 +326,7 @@ func listsToSummarize(t *testing.T, f *fixture) {
 		got[i] = listed
 	}
 	text := cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })
-	if diff := cmp.Diff(got[0], got[1], text); diff != "" {
+	if diff := cmp.Diff(got[0], got[1], text, cmpopts.IgnoreUnexported(store.Listed{})); diff != "" {
 		t.Errorf("lists differ (-list +to summarize):\n%s", diff)
 	}
 }
