@@ -61,6 +61,9 @@ func Migrated(old *Snapshot, steps []Migration) *Snapshot {
 	if old.Outline != nil {
 		next.Outline = convertAll(old.Outline, steps)
 	}
+	if old.Judged != nil {
+		next.Judged = convertAll(old.Judged, steps)
+	}
 	return &next
 }
 

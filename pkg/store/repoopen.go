@@ -51,7 +51,17 @@ func missing(err error) error {
 // process owns it. What an older storage version stores is seen as its migration
 // will leave it (D9).
 func (r *Repo) View(ctx context.Context, ref Ref) (Reader, error) {
-	stored, err := r.stored(ctx, ref)
+	return r.view(ctx, ref, Driver.View)
+}
+
+// ViewToVerify is View for somebody who runs a full Verify.
+func (r *Repo) ViewToVerify(ctx context.Context, ref Ref) (Reader, error) {
+	return r.view(ctx, ref, func(d Driver, ctx context.Context, path string) (Reader, error) { return ViewToVerify(ctx, d, path) })
+}
+
+// view reads a store and lets an older one be seen as its migration will leave it.
+func (r *Repo) view(ctx context.Context, ref Ref, read func(Driver, context.Context, string) (Reader, error)) (Reader, error) {
+	stored, err := ask(r, ref, "read", func(d Driver) (Reader, error) { return read(d, ctx, ref.Path) })
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +75,6 @@ func (r *Repo) View(ctx context.Context, ref Ref) (Reader, error) {
 // stored is View without a migration.
 func (r *Repo) stored(ctx context.Context, ref Ref) (Reader, error) {
 	return ask(r, ref, "read", func(d Driver) (Reader, error) { return d.View(ctx, ref.Path) })
-}
-
-// ViewToVerify is View for somebody who runs a full Verify.
-func (r *Repo) ViewToVerify(ctx context.Context, ref Ref) (Reader, error) {
-	return ask(r, ref, "read", func(d Driver) (Reader, error) { return ViewToVerify(ctx, d, ref.Path) })
 }
 
 // Header reads a session's header and no more of it.
