@@ -94,6 +94,7 @@ func TestB50RecordedSessions(t *testing.T) {
 				shown := w.want(t, fine, "show", w.session, "--json")
 				w.want(t, fine, "inspect", w.session, "--snapshot", "--json")
 				w.want(t, fine, "verify", w.session)
+				w.want(t, fine, "compact-file", w.session, "--dry-run")
 				for _, how := range []string{"--status", "--dry-run"} {
 					wantMigration(t, w.want(t, fine, "migrate", w.session, how, "--json"), 1, "would-migrate")
 				}
