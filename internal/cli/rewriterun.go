@@ -256,7 +256,8 @@ func rewriteFailure(err error, session string) error {
 		return f.withHint("ids, names of tools and models and the like are never changed: narrow the rule")
 	}
 	if e, ok := errors.AsType[*rewrite.NotProven](err); ok {
-		return &failure{code: exitRefused, tag: "not_proven", cause: err, message: e.Error(), details: func(d *object) { d.matches(e.Matches) }}
+		f := &failure{code: exitRefused, tag: "not_proven", cause: err, message: e.Error(), details: func(d *object) { d.matches(e.Matches) }}
+		return f.withHint("--redact-file replaces texts; one that ids, numbers or the words of the storage itself hold is never proven gone")
 	}
 	if e, ok := errors.AsType[*rewrite.Unsound](err); ok {
 		f := &failure{code: exitCorrupt, tag: "corrupt", cause: err, message: e.Error()}

@@ -90,24 +90,31 @@ func (c *conn) emptyLog() error {
 
 // Holding is where a text occurs in an index.
 type Holding struct {
-	Sessions []string // ids of the sessions with an entry that holds it, in byte order
+	// Sessions are the ids of those with an entry that holds it, in byte order. ASCII
+	// letters count as equal in both cases: that is how words are indexed.
+	Sessions []string
 	// Files are those of the index in whose bytes it occurs, dead ones included.
 	// Without Sessions there must be none.
 	Files []string
 }
 
-// Holds looks for a text: the proof of a Purge (D53). It reads the whole index.
+// telling is how many bytes a text has at least for its occurrence in a file to say
+// something: shorter ones occur among the numbers of any index.
+const telling = 4
+
+// Holds looks for a text: the proof of a Purge (D53). It reads the whole index. A text
+// of less than 4 bytes is looked for in the rows only.
 func (x *Index) Holds(ctx context.Context, text string) (h Holding, err error) {
 	text = indexable(text)
 	err = x.conn.each(ctx, `SELECT session_id FROM sessions s WHERE EXISTS
-		(SELECT 1 FROM entries e WHERE e.session = s.id AND instr(e.text, ?)) OR instr(s.name, ?) ORDER BY 1`, []any{text, text},
+		(SELECT 1 FROM entries e WHERE e.session = s.id AND instr(lower(e.text), lower(?))) OR instr(lower(s.name), lower(?)) ORDER BY 1`, []any{text, text},
 		func(r *sql.Rows) error {
 			var id string
 			err := r.Scan(&id)
 			h.Sessions = append(h.Sessions, id)
 			return err
 		})
-	if err != nil {
+	if err != nil || len(text) < telling {
 		return h, err
 	}
 	for _, path := range files(x.conn.path) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -170,4 +171,24 @@ func TestCacheFolderThatIsDeletedMeanwhile(t *testing.T) {
 		t.Errorf("close: %v", err)
 	}
 	openIndex(t, path)
+}
+
+// What other sessions say in capitals, and numbers that look like a short text, are
+// nothing that a purge has left.
+func TestHoldsTellsNoOthersBytesFromDeadOnes(t *testing.T) {
+	w := newWorld(t)
+	w.create("aaaaaa", "jsonl", "Mine "+strings.ToUpper(secret[:1])+secret[1:])
+	w.create("bbbbbb", "sqlite", "mine "+secret)
+	w.sync()
+	if err := w.x.Purge(t.Context(), "bbbbbb"); err != nil {
+		t.Fatal(err)
+	}
+	w.wantBytes(secret, true)
+	if h, err := w.x.Holds(t.Context(), secret); err != nil || !cmp.Equal(h.Sessions, []string{"aaaaaa"}) {
+		t.Errorf("in capitals: %+v, %v", h, err)
+	}
+	w.wantBytes("id", true) // a word of the schema
+	if h, err := w.x.Holds(t.Context(), "id"); err != nil || !cmp.Equal(h, search.Holding{}) {
+		t.Errorf("a short text: %+v, %v", h, err)
+	}
 }
