@@ -50,7 +50,15 @@ func footprintOf(path string) (footprint, error) {
 		temps = append(temps, real+suffix)
 	}
 	f.sides = temps
-	f.backups, err = backupsOf(real)
+	if f.backups, err = backupsOf(real); err != nil {
+		return f, err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if named := filepath.Join(folder, filepath.Base(path)); err == nil && named != real {
+		var beside []string // of the time when it was no link yet
+		beside, err = backupsOf(named)
+		f.backups = slices.Compact(slices.Sorted(slices.Values(append(f.backups, beside...))))
+	}
 	return f, err
 }
 
@@ -90,19 +98,50 @@ func (f footprint) check(removeBackups bool) error {
 	return nil
 }
 
-// freeTarget refuses a file that exists.
-func freeTarget(flag, path string) error {
-	if path == "" {
-		return nil
+// checkTargets refuses files that cannot be made: after the swap it is too late.
+func (o *rewriteOptions) checkTargets() error {
+	for _, t := range []struct{ flag, path string }{{"--report", o.report}, {"--keep-original", o.keepOriginal}} {
+		if t.path == "" {
+			continue
+		}
+		if err := freeTarget(t.flag, t.path, o.dryRun); err != nil {
+			return err
+		}
 	}
+	switch filepath.Ext(o.keepOriginal) {
+	case ".db", ".jsonl":
+		folder, err := os.Stat(filepath.Dir(o.keepOriginal))
+		if err != nil {
+			return err
+		}
+		if repo, err := os.Stat(o.repo.Dir()); err == nil && os.SameFile(folder, repo) {
+			return usagef("--keep-original %s would be a session of the repository: name a file elsewhere", escapeLine(o.keepOriginal))
+		}
+	}
+	return nil
+}
+
+// freeTarget refuses a file that exists, and one in a folder that takes none.
+func freeTarget(flag, path string, dryRun bool) error {
 	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err == nil {
+		return &failure{code: exitRefused, tag: "file_exists", message: fmt.Sprintf("%s %s exists already", flag, escapeLine(path))}
 	}
-	if err != nil {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return &failure{code: exitRefused, tag: "file_exists", message: fmt.Sprintf("%s %s exists already", flag, escapeLine(path))}
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return notFoundf("file_not_found", "%s: there is no folder %s", flag, escapeLine(folder))
+	}
+	if dryRun {
+		return nil
+	}
+	probe, err := os.CreateTemp(folder, ".drover-*")
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // keepCopy copies a file to a new one, both durable before it returns.

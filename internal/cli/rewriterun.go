@@ -22,7 +22,7 @@ type rewritten struct {
 }
 
 func runRewrite(ctx context.Context, o *rewriteOptions) error {
-	if err := errors.Join(freeTarget("--report", o.report), freeTarget("--keep-original", o.keepOriginal)); err != nil {
+	if err := o.checkTargets(); err != nil {
 		return err
 	}
 	resolve := o.target
