@@ -89,7 +89,7 @@ func (o *compactFileOptions) compactOne(ctx context.Context, item *compacted) {
 	if o.dryRun {
 		item.Compaction, err = o.repo.PlanCompaction(ctx, item.ref, o.compact)
 	} else {
-		item.Compaction, err = o.compactOwned(ctx, item.ref)
+		item.Compaction, err = o.compactOwned(ctx, &item.target)
 	}
 	_, held := errors.AsType[*store.Held](err)
 	switch {
@@ -102,8 +102,11 @@ func (o *compactFileOptions) compactOne(ctx context.Context, item *compacted) {
 	}
 }
 
-func (o *compactFileOptions) compactOwned(ctx context.Context, ref store.Ref) (store.Compaction, error) {
-	s, err := o.repo.Open(ctx, ref)
+func (o *compactFileOptions) compactOwned(ctx context.Context, t *target) (store.Compaction, error) {
+	if err := t.convert(ctx, &o.base); err != nil {
+		return store.Compaction{}, err
+	}
+	s, err := o.repo.Open(ctx, t.ref)
 	if err != nil {
 		return store.Compaction{}, err
 	}

@@ -88,7 +88,7 @@ const (
 // migrated is what was done to one session.
 type migrated struct {
 	target
-	from   int64 // 0 when the session has no version that can be read
+	from   int64 // 0 when the session has no version that can be read, or was a legacy file
 	steps  []string
 	status migrationStatus
 	moved  bool
@@ -128,6 +128,20 @@ func (o *migrateOptions) items(targets []target) []migrated {
 }
 
 func (o *migrateOptions) migrateOne(ctx context.Context, m *migrated) error {
+	legacy := m.ref.Legacy
+	if legacy && !o.status && !o.dryRun {
+		if err := m.convert(ctx, &o.base); err != nil {
+			return err
+		}
+	}
+	err := o.migrateStored(ctx, m)
+	if err == nil && legacy {
+		m.from, m.status = 0, statusMigrated
+	}
+	return err
+}
+
+func (o *migrateOptions) migrateStored(ctx context.Context, m *migrated) error {
 	h, err := o.repo.Header(ctx, m.ref)
 	if err != nil {
 		return err
@@ -234,7 +248,9 @@ func (m *migrated) describe(backend string) string {
 		return escapeLine(explain(m.err).message)
 	}
 	text := fmt.Sprintf("current, storage version %d", m.from)
-	if len(m.steps) > 0 {
+	if m.from == 0 {
+		text = fmt.Sprintf("%s from a legacy file to storage version %d", m.status, store.StorageVersion)
+	} else if len(m.steps) > 0 {
 		text = fmt.Sprintf("%s from storage version %d to %d", m.status, m.from, store.StorageVersion)
 	} else if m.moved {
 		text = fmt.Sprintf("%s, storage version %d", m.status, m.from)

@@ -123,8 +123,17 @@ func (b *base) leaseIn(ctx context.Context, r store.Reader, ref store.Ref) (*sto
 // legacy file is converted first where that is allowed (D58).
 func (b *base) target(ctx context.Context, arg string) (store.Ref, error) {
 	ref, err := b.resolve(ctx, arg)
-	if err != nil || !ref.Legacy || !b.inPlace {
+	if err != nil {
 		return ref, err
+	}
+	return b.converted(ctx, ref)
+}
+
+// converted is a session as it can be written to: a legacy file is converted where
+// that is allowed, anything else stays as it is.
+func (b *base) converted(ctx context.Context, ref store.Ref) (store.Ref, error) {
+	if !ref.Legacy || !b.inPlace {
+		return ref, nil
 	}
 	open := store.OpenOptions{Wait: b.config.leaseWait, Now: b.now}
 	if err := (jsonl.Driver{}).Convert(ctx, ref.Path, open); err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/drover-run/drover/pkg/engine"
@@ -25,11 +26,7 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 	if err := o.checkTargets(); err != nil {
 		return err
 	}
-	resolve := o.target
-	if o.dryRun {
-		resolve = o.resolve
-	}
-	ref, err := resolve(ctx, o.session)
+	ref, err := o.rewritable(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,6 +48,20 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 		result.err = o.writeReport(result)
 	}
 	return o.printRewrite(result)
+}
+
+// rewritable is the session to rewrite. A legacy file is not converted only to be
+// refused for the backup that the conversion keeps.
+func (o *rewriteOptions) rewritable(ctx context.Context) (store.Ref, error) {
+	ref, err := o.resolve(ctx, o.session)
+	switch {
+	case err != nil || o.dryRun:
+		return ref, err
+	case ref.Legacy && o.inPlace && !o.removeBackups:
+		f := &failure{code: exitRefused, tag: "backups", message: fmt.Sprintf("converting %s keeps the old file, and with it what is erased", escapeLine(ref.Path))}
+		return ref, f.withHint("give --remove-backups, too")
+	}
+	return o.converted(ctx, ref)
 }
 
 // fullIDs completes the ids that were given by their endings.

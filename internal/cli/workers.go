@@ -52,6 +52,15 @@ type target struct {
 	err     error // why it cannot be worked on
 }
 
+// convert makes a target one that can be written to, as target does for one session.
+func (t *target) convert(ctx context.Context, b *base) error {
+	ref, err := b.converted(ctx, t.ref)
+	if err == nil {
+		t.session, t.ref = ref.ID, ref
+	}
+	return err
+}
+
 // targets are the sessions that the arguments mean, or all of the repository. An
 // argument that names no session is a target that failed.
 func (b *base) targets(ctx context.Context, args []string, all bool) ([]target, error) {
