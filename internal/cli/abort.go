@@ -216,7 +216,7 @@ func (o *abortOptions) failure(ref store.Ref, a *abortion) error {
 		}
 		f := &failure{code: exitLater, tag: "waiting", details: details}
 		f.message = fmt.Sprintf("the operation is cancelled but has not ended within %s", o.wait)
-		return f.withHint("`drover wait %s` waits for its end", ref.ID)
+		return f.withHint("`drover wait %s` waits for its end", o.naming(ref))
 	}
 	kind, _ := rawjson.GetString(a.outcome, "kind")
 	if kind == "aborted" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
@@ -34,6 +36,25 @@ func (b *base) resolve(ctx context.Context, arg string) (store.Ref, error) {
 		return ref, b.noSession(arg, err)
 	}
 	return ref, err
+}
+
+// naming is how a hint names a session: by its id where that leads to the same file,
+// by its path otherwise.
+func (b *base) naming(ref store.Ref) string {
+	stem := strings.TrimSuffix(filepath.Base(ref.Path), filepath.Ext(ref.Path))
+	if stem == ref.ID && filepath.Dir(ref.Path) == b.repo.Dir() {
+		return escapeLine(ref.ID)
+	}
+	return escapeLine(ref.Path)
+}
+
+// namingLane is how a hint names a lane of a session.
+func (b *base) namingLane(ref store.Ref, lane string) string {
+	at := b.naming(ref)
+	if lane != store.MainLane {
+		at += " --lane " + escapeLine(lane)
+	}
+	return at
 }
 
 // noSession says why an argument may have found nothing.

@@ -60,22 +60,22 @@ func enter(path string) error {
 	return err
 }
 
-func cwdRefusal(session, path, why string) *failure {
+func cwdRefusal(at, path, why string) *failure {
 	f := &failure{code: exitRefused, tag: "cwd_unusable", message: "the tools have no folder to work in: " + why, details: func(o *object) { o.str("cwd", path) }}
-	return f.withHint("give the session another folder: `drover prompt %s --cwd DIR ...`; without tools (--tools '') it needs none", session)
+	return f.withHint("give the session another folder: `drover prompt %s --cwd DIR ...`; without tools (--tools '') it needs none", at)
 }
 
 // folder is the working folder of a prompt.
 type folder struct {
-	session  string
+	at       string // how a hint names the session
 	path     string
 	replaces bool // the session's own is another, or none
 }
 
 // workingFolder finds the folder that a prompt works in: the one that the flag
-// names, or the session's.
-func workingFolder(ctx context.Context, s *store.Session, flag string) (folder, error) {
-	f := folder{session: s.Header().ID}
+// names, or the session's. A hint names the session as at.
+func workingFolder(ctx context.Context, s *store.Session, at, flag string) (folder, error) {
+	f := folder{at: at}
 	own, err := store.WorkingFolder(ctx, s)
 	if err != nil || flag == "" {
 		f.path = own
@@ -103,7 +103,7 @@ func (f folder) check(hasTools func() (bool, error)) error {
 		}
 	}
 	if needed {
-		return cwdRefusal(f.session, f.path, why)
+		return cwdRefusal(f.at, f.path, why)
 	}
 	return nil
 }

@@ -288,8 +288,10 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		}
 		item.done, item.err = c.Delete(ctx, item.root)
 		item.settle()
-		// A failed write sticks to the stream and is reported at the end.
-		_ = o.out.item(func(d *object) { o.write(d, item) })
+		if o.selects || len(items) > 1 || o.tells(item) {
+			// A failed write sticks to the stream and is reported at the end.
+			_ = o.out.item(func(d *object) { o.write(d, item) })
+		}
 		if ctx.Err() != nil {
 			return bySignal(ctx, context.Cause(ctx))
 		}

@@ -95,7 +95,7 @@ func (o *deleteOptions) report(items []deletion) error {
 	err := itemsFailure("sessions", errs)
 	text := func(w io.Writer) error { return o.text(w, items) }
 	if !o.selects && len(items) == 1 {
-		if items[0].done == nil && items[0].plan == nil {
+		if !o.tells(&items[0]) {
 			return err // there is nothing to report but the error
 		}
 		return o.out.result(err, func(d *object) { o.members(d, &items[0]) }, text)
@@ -104,6 +104,11 @@ func (o *deleteOptions) report(items []deletion) error {
 		d.array("items", len(items), func(i int, d *object) { o.write(d, &items[i]) })
 		d.object("totals", func(d *object) { o.totals(d, items, skipped) })
 	}, text)
+}
+
+// tells reports a deletion that has more to tell than its error.
+func (o *deleteOptions) tells(item *deletion) bool {
+	return item.done != nil || o.dryRun && item.plan != nil
 }
 
 func (o *deleteOptions) totals(d *object, items []deletion, skipped int) {

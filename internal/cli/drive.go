@@ -191,15 +191,15 @@ func (o *driveOptions) run(ctx context.Context, e *engaged, ref store.Ref) error
 	} else {
 		d, err = o.drivePasses(ctx, lane, id)
 	}
-	return o.out.driven(ctx, pursuit{ref.ID, o.lane, id}, d, err, follow)
+	return o.out.driven(ctx, pursuit{ref.ID, o.lane, id, o.namingLane(ref, o.lane)}, d, err, follow)
 }
 
-// pursuit is the operation that a command drives on.
-type pursuit struct{ session, lane, operation string }
+// pursuit is the operation that a command drives on. A hint names its place as at.
+type pursuit struct{ session, lane, operation, at string }
 
 // driven tells how a drive ended.
 func (p *printer) driven(ctx context.Context, at pursuit, d engine.DriveOutcome, err error, follow *follower) error {
-	d, err = ended(ctx, at.session, at.lane, at.operation, d, err)
+	d, err = ended(ctx, at, d, err)
 	follow.endLine()
 	if d.Kind == "" && err != nil && !cutShort(err) {
 		return err

@@ -141,7 +141,7 @@ func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, e
 		return err
 	}
 	d.outcome, err = passes.drivePasses(ctx, lane, d.id)
-	d.outcome, d.err = ended(ctx, ref.ID, d.lane, d.id, d.outcome, err)
+	d.outcome, d.err = ended(ctx, pursuit{ref.ID, d.lane, d.id, o.namingLane(ref, d.lane)}, d.outcome, err)
 	s.add(d)
 	return nil
 }

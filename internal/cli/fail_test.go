@@ -139,7 +139,7 @@ func TestOutcomeCodes(t *testing.T) {
 		{"yielded", engine.DriveOutcome{Kind: engine.Yielded}, exitLater, "yielded"},
 	}
 	for _, c := range cases {
-		err := outcomeFailure("s", "main", c.d)
+		err := outcomeFailure(pursuit{session: "s", lane: "main", at: "s"}, c.d)
 		if c.code == exitOK {
 			if err != nil {
 				t.Errorf("%s: %v", c.name, err)

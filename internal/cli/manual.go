@@ -235,7 +235,7 @@ func (o *driveOptions) answerLeft(ref store.Ref, id string, d engine.DriveOutcom
 		d.str("lane", o.lane)
 		d.str("operationId", id)
 	}
-	return o.out.result(f.withHint("go on with `drover drive %s`", ref.ID), func(doc *object) {
+	return o.out.result(f.withHint("go on with `drover drive %s`", o.namingLane(ref, o.lane)), func(doc *object) {
 		doc.str("session", ref.ID)
 		doc.str("lane", o.lane)
 		writeDrive(doc, id, d)

@@ -82,7 +82,7 @@ func (o *operation) carry(ctx context.Context, e *engaged, a accepted, accept ac
 	defer follow.watch(e.Harness)()
 	defer e.server.Driving(o.lane)()
 	if a.admission, a.again, err = o.admit(ctx, e.Harness, lane, accept); err != nil {
-		return busyHint(err, a.ref.ID, o.lane)
+		return busyHint(err, o.namingLane(a.ref, o.lane))
 	}
 	onPlaced()
 	if o.detach {
@@ -90,7 +90,7 @@ func (o *operation) carry(ctx context.Context, e *engaged, a accepted, accept ac
 	}
 	id := a.admission.OperationID
 	d, err := lane.Drive(ctx, engine.DriveOptions{OperationID: id, Deadline: o.deadline, WaitForRetry: !o.noWait})
-	d, err = ended(ctx, a.ref.ID, o.lane, id, d, err)
+	d, err = ended(ctx, pursuit{a.ref.ID, o.lane, id, o.namingLane(a.ref, o.lane)}, d, err)
 	follow.endLine()
 	if a.again {
 		// Others may have driven it: what they used was not seen here. A session that

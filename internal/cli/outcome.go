@@ -14,10 +14,10 @@ import (
 
 // outcomeFailure says how a process ends that drove an operation to the given
 // end: nil when it completed.
-func outcomeFailure(session, lane string, d engine.DriveOutcome) error {
+func outcomeFailure(p pursuit, d engine.DriveOutcome) error {
 	f := &failure{details: func(o *object) {
-		o.str("session", session)
-		o.str("lane", lane)
+		o.str("session", p.session)
+		o.str("lane", p.lane)
 		o.str("operationId", d.OperationID)
 		if d.Reason != "" {
 			o.str("reason", string(d.Reason))
@@ -37,13 +37,13 @@ func outcomeFailure(session, lane string, d engine.DriveOutcome) error {
 		}
 	case engine.Waiting:
 		f.code, f.tag, f.message = exitLater, "waiting", waitMessage(d)
-		f.hint = fmt.Sprintf("go on with `drover drive %s --wait-retry`", session)
+		f.hint = fmt.Sprintf("go on with `drover drive %s --wait-retry`", p.at)
 		if d.Reason == engine.WaitDeferred {
-			f.hint = fmt.Sprintf("ask for the answer with `drover drive %s --poll-deferred`", session)
+			f.hint = fmt.Sprintf("ask for the answer with `drover drive %s --poll-deferred`", p.at)
 		}
 	case engine.Yielded:
 		f.code, f.tag, f.message = exitLater, "yielded", "the deadline came first; the operation stays open"
-		f.hint = fmt.Sprintf("go on with `drover drive %s`", session)
+		f.hint = fmt.Sprintf("go on with `drover drive %s`", p.at)
 	}
 	return f
 }
@@ -51,17 +51,17 @@ func outcomeFailure(session, lane string, d engine.DriveOutcome) error {
 // ended turns the end of a drive pass into the command's. A pass that the
 // deadline cut off in the middle of a request has yielded: what it had streamed
 // is kept, and the operation stays open.
-func ended(ctx context.Context, session, lane, id string, d engine.DriveOutcome, err error) (engine.DriveOutcome, error) {
+func ended(ctx context.Context, p pursuit, d engine.DriveOutcome, err error) (engine.DriveOutcome, error) {
 	if err != nil && context.Cause(ctx) == errDeadline {
-		d, err = engine.DriveOutcome{Kind: engine.Yielded, OperationID: id}, nil
+		d, err = engine.DriveOutcome{Kind: engine.Yielded, OperationID: p.operation}, nil
 	}
 	if err == nil {
-		return d, outcomeFailure(session, lane, d)
+		return d, outcomeFailure(p, d)
 	}
 	err = bySignal(ctx, err)
 	f := explain(err)
 	if _, panicked := errors.AsType[*store.Panicked](err); panicked || f.tag == "interrupted" {
-		return d, f.withHint("go on with `drover drive %s`", session)
+		return d, f.withHint("go on with `drover drive %s`", p.at)
 	}
 	return d, err
 }

@@ -106,7 +106,7 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	if err != nil {
 		return err
 	}
-	dir, err := workingFolder(ctx, s, o.replacement())
+	dir, err := workingFolder(ctx, s, o.naming(ref), o.replacement())
 	if err != nil {
 		return firstOf(err, s.Close())
 	}

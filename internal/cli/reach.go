@@ -74,7 +74,7 @@ func (b *base) reachLane(ctx context.Context, ref store.Ref, lane string, remote
 	err := b.reach(ctx, ref, remote, func(s *store.Session) error {
 		return b.withLane(ctx, s, lane, func(l *engine.Lane) error { return local(l, s) })
 	})
-	return busyHint(err, ref.ID, lane)
+	return busyHint(err, b.namingLane(ref, lane))
 }
 
 // withLane works on one lane of an owned session, without driving it, and gives

@@ -75,16 +75,12 @@ func onLane(err error, lane string) error {
 	return err
 }
 
-// busyHint says how a lane that is busy becomes free; any other error is returned
+// busyHint says how a lane that is busy, which a hint names as at, becomes free; any other error is returned
 // as it is.
-func busyHint(err error, session, lane string) error {
+func busyHint(err error, at string) error {
 	f := explain(err)
 	if f == nil || f.tag != "lane_busy" {
 		return err
-	}
-	at := escapeLine(session)
-	if lane != store.MainLane {
-		at += " --lane " + escapeLine(lane)
 	}
 	f.cause = err
 	return f.withHint("drive the open operation to its end with `drover drive %s`, or wait for it with `drover wait %s`", at, at)

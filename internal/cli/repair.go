@@ -96,7 +96,7 @@ func runRepair(ctx context.Context, o *repairOptions) error {
 	var failed error
 	if !m.OK() {
 		f := &failure{code: exitCorrupt, tag: "corrupt", message: fmt.Sprintf("session %s: damage is left, which cannot be mended in place", ref.ID)}
-		failed = f.withHint("`drover repair %s --salvage OUT.%s` writes what is readable into a new session", ref.ID, extOf(ref.Backend))
+		failed = f.withHint("`drover repair %s --salvage OUT.%s` writes what is readable into a new session", o.naming(ref), extOf(ref.Backend))
 	}
 	return o.out.result(failed, func(d *object) {
 		d.str("session", ref.ID)

@@ -69,5 +69,5 @@ func (o *resumeOptions) run(ctx context.Context, e *engaged, ref store.Ref) erro
 	defer follow.watch(e.Harness)()
 	defer e.server.Driving(o.lane)()
 	d, err := lane.Resume(ctx)
-	return o.out.driven(ctx, pursuit{ref.ID, o.lane, id}, d, err, follow)
+	return o.out.driven(ctx, pursuit{ref.ID, o.lane, id, o.namingLane(ref, o.lane)}, d, err, follow)
 }

@@ -98,7 +98,7 @@ func (o *rewriteOptions) rewriteOne(ctx context.Context, ref store.Ref, s *rewri
 	default:
 		err = o.rewriteOwned(ctx, &item, s, files)
 	}
-	item.err = rewriteFailure(err, ref.ID)
+	item.err = rewriteFailure(err, o.naming(ref))
 	return item
 }
 
@@ -253,8 +253,8 @@ func afterSwap(err error) error {
 }
 
 // rewriteFailure explains what only a rewrite fails with; any other error is
-// returned as it is.
-func rewriteFailure(err error, session string) error {
+// returned as it is. A hint names the session as at, unless it is empty.
+func rewriteFailure(err error, at string) error {
 	if e, ok := errors.AsType[*rewrite.DerivedContent](err); ok {
 		f := &failure{code: exitRefused, tag: "derived_content", cause: err, message: e.Error(), details: func(d *object) { d.derived(e.Entries) }}
 		for _, entry := range e.Entries[1:] {
@@ -280,8 +280,8 @@ func rewriteFailure(err error, session string) error {
 	if errors.Is(err, rewrite.ErrEmptyKey) || errors.Is(err, rewrite.ErrEndless) {
 		return usagef("--redact-file: %v", err)
 	}
-	if session != "" {
-		return busyHint(err, session, store.MainLane)
+	if at != "" {
+		return busyHint(err, at)
 	}
 	return err
 }
