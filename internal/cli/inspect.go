@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -53,13 +54,15 @@ answers and tools before they are stored.` +
 
 // inspection is all that inspect reports.
 type inspection struct {
-	ref   store.Ref
-	meta  store.Header
-	name  string
-	stats store.Stats
-	lanes []engine.LaneReport
-	lease *store.Lease
-	live  []owner.LaneStatus // the lanes as their owner knows them, nil when nobody can be asked
+	ref  store.Ref
+	meta store.Header
+	name string
+	// parentGone is set for a fork whose source is not in the repository any more.
+	parentGone bool
+	stats      store.Stats
+	lanes      []engine.LaneReport
+	lease      *store.Lease
+	live       []owner.LaneStatus // the lanes as their owner knows them, nil when nobody can be asked
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
@@ -106,6 +109,9 @@ func (in *inspection) read(ctx context.Context, o *inspectOptions, r store.Reade
 	if in.meta.CWD, err = store.WorkingFolder(ctx, r); err != nil {
 		return err
 	}
+	if in.parentGone, err = o.parentGone(ctx, in.meta.ParentSessionID); err != nil {
+		return err
+	}
 	if in.stats, err = r.Stats(ctx); err != nil {
 		return err
 	}
@@ -119,6 +125,20 @@ func (in *inspection) read(ctx context.Context, o *inspectOptions, r store.Reade
 		in.ask(ctx, o)
 	}
 	return err
+}
+
+// parentGone reports that a session was forked from one that the repository does not
+// hold; forks outlive their source.
+func (o *inspectOptions) parentGone(ctx context.Context, id string) (bool, error) {
+	if id == "" || store.CheckID(id) != nil {
+		return id != "", nil
+	}
+	ref, err := o.repo.Resolve(ctx, id)
+	_, several := errors.AsType[*store.Ambiguous](err)
+	if errors.Is(err, store.ErrNotFound) || several {
+		return true, nil
+	}
+	return ref.ID != id, err
 }
 
 // askPatience is how long an owner may take to say what only it knows; what is
@@ -154,6 +174,14 @@ func (in *inspection) write(d *object) {
 		d.str("path", in.ref.Path)
 		d.str("backend", in.ref.Backend)
 	})
+	if in.meta.ParentSessionID == "" {
+		d.null("forkParent")
+	} else {
+		d.object("forkParent", func(d *object) {
+			d.str("id", in.meta.ParentSessionID)
+			d.bool("available", !in.parentGone)
+		})
+	}
 	d.optStr("name", in.name)
 	d.stats("stats", in.stats)
 	if in.live != nil {
@@ -191,7 +219,11 @@ func (in *inspection) print(w io.Writer, p *printer) error {
 		pr.line("cwd       %s", escapeLine(in.meta.CWD))
 	}
 	if in.meta.ParentSessionID != "" {
-		pr.line("fork of   %s", escapeLine(in.meta.ParentSessionID))
+		gone := ""
+		if in.parentGone {
+			gone = ", which is not here"
+		}
+		pr.line("fork of   %s%s", escapeLine(in.meta.ParentSessionID), gone)
 	}
 	u := in.stats.Usage
 	pr.line("messages  %d", in.stats.MessageCount)
