@@ -32,7 +32,7 @@ lists that were deleted, free pages. Entries, current values, lists, the ledger 
 every sequence number stay as they are. A file that would not get smaller is left
 alone. With --all, a session that another process owns is skipped.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSessions(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.sessions, err = severalArgs(f, args, o.all); err != nil {
 				return err

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -108,9 +110,58 @@ func completeQueued(ctx context.Context, r store.Reader) ([]string, error) {
 	return ids, err
 }
 
-// completeFlags gives every --lane and --entry below a command its completion, out
-// of the session that the first argument names.
+// completeSessions completes each of several arguments with the ids of the sessions.
+func completeSessions(f *factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if f.flags.collect(cmd) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f.completeID(cmd.Context())
+	}
+}
+
+// flagWords are what a flag of a command may be where only a few words will do.
+func flagWords(command, flag string) []string {
+	switch flag {
+	case "output":
+		return []string{"text", "json", "ndjson"}
+	case "backend":
+		return []string{"sqlite", "jsonl"}
+	case "scope":
+		return []string{"branch", "tree"}
+	case "position":
+		return []string{"at", "before"}
+	case "by":
+		return []string{"session", "model", "provider", "day", "lane"}
+	case "status":
+		return statuses()
+	case "on-exists":
+		return []string{"skip", "fail", "replace"}
+	case "derived":
+		return []string{"fail", "drop", "redact"}
+	case "thinking":
+		var levels []string
+		for _, l := range message.ThinkingLevels() {
+			levels = append(levels, string(l))
+		}
+		return levels
+	case "format":
+		if command == "show" {
+			return []string{"text", "markdown", "html", "json"}
+		}
+		return []string{"markdown", "html", "json", "pi-v3", "v4-jsonl"}
+	}
+	return nil
+}
+
+// completeFlags gives every flag below a command whose words are known its
+// completion: --lane and --entry out of the session that the first argument names.
 func completeFlags(f *factory, cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if words := flagWords(cmd.Name(), flag.Name); words != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
 	for name, of := range map[string]completer{"lane": completeLanes, "entry": completeEntries} {
 		if cmd.Flags().Lookup(name) == nil {
 			continue

@@ -60,7 +60,7 @@ damaged stay unless --name or --status damaged asks for them.
 In JSON one named session answers with what was done to it; several, and those
 that were selected, with "items" and "totals".` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSessions(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			for _, name := range []string{"older-than", "status", "cwd", "name", "since"} {
 				o.selects = o.selects || cmd.Flags().Changed(name)

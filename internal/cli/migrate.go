@@ -40,7 +40,7 @@ ledger, byte for byte and under the same numbers. The new file is checked before
 old one is given up, which is then kept as NAME.bak. Run again, it finishes a move
 that was interrupted.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSessions(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.sessions, err = severalArgs(f, args, o.all); err != nil {
 				return err

@@ -36,7 +36,7 @@ derived from the entries and the ledger is made anew before the check. Warnings
 alone are no failure. With --all, the temporary files of sessions that never came
 into being are told as well; the next session that is made removes them.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
-		ValidArgsFunction: completeSession(f),
+		ValidArgsFunction: completeSessions(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.sessions, err = severalArgs(f, args, o.all); err != nil {
 				return err
