@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/internal/owner"
+	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
@@ -228,6 +229,7 @@ type recordOptions struct {
 	base
 	session string
 	lane    string
+	onLane  bool   // the lane was named, so that the row belongs to it
 	usage   string // JSON
 	entry   string
 	details string // JSON
@@ -250,6 +252,7 @@ invoice. USAGE is a JSON object as in the ledger; counts may be negative.` +
 			if o.session, o.usage, err = sessionAndOne(f, args, "how much? Give USAGE as JSON, or - for stdin"); err != nil {
 				return err
 			}
+			o.onLane = cmd.Flags().Changed("lane")
 			if o.base, err = f.base("usage record"); err != nil {
 				return err
 			}
@@ -257,7 +260,7 @@ invoice. USAGE is a JSON object as in the ledger; counts may be negative.` +
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` that it belongs to")
+	flags.StringVar(&o.lane, "lane", store.MainLane, "the `LANE` that writes it; once it is named, the row counts as that lane's")
 	flags.StringVar(&o.entry, "entry", "", "the `ID` of the entry that it belongs to")
 	flags.StringVar(&o.details, "details", "", "more about it, as `JSON`")
 	return cmd
@@ -280,7 +283,24 @@ func (o *recordOptions) row() (u store.NewUsage, err error) {
 		}
 		u.Details = json.RawMessage(details)
 	}
-	return u, nil
+	if o.onLane {
+		u.Details, err = attributed(u.Details, o.lane)
+	}
+	return u, err
+}
+
+// attributed adds the lane to a row's details, which the sums by lane read (D55).
+func attributed(details json.RawMessage, lane string) (json.RawMessage, error) {
+	if details == nil {
+		details = json.RawMessage("{}")
+	}
+	if rawjson.KindOf(details) != rawjson.Object {
+		return nil, usagef("--details: with --lane it must be a JSON object")
+	}
+	if _, ok := rawjson.Get(details, "attribution"); ok {
+		return details, nil
+	}
+	return rawjson.Set(details, "attribution", append(rawjson.AppendQuote([]byte(`{"lane":`), lane), '}'))
 }
 
 func runUsageRecord(ctx context.Context, o *recordOptions) error {
