@@ -31,6 +31,10 @@ type BatchOptions struct {
 	OnExists OnExists
 	// DryRun reads and judges every file and writes nothing.
 	DryRun bool
+	// Manifest, when set, remembers the sources that have ended; those that it
+	// knows are skipped, whatever OnExists says. It is opened and closed by the
+	// caller.
+	Manifest *Manifest
 	// Progress, when set, is told of progress, a call at a time.
 	Progress func(Progress)
 	// Done, when set, is told of each file as it ends, a call at a time.
@@ -54,19 +58,22 @@ type Result struct {
 // is found by its header's id and its content (D2); a longer file of the same
 // beginning is a continuation, other content under the same id a conflict.
 // Parents are resolved whatever the order of the files. The error is the
-// context's, or that of listing the target; the result then holds what was done.
+// context's, that of listing the target or that of writing the manifest; the
+// result then holds what was done.
 func Import(ctx context.Context, target Target, sources []Source, o BatchOptions) (*Result, error) {
 	start := time.Now()
-	b := &batch{target: target, o: o, known: &catalog{}}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	b := &batch{target: target, o: o, known: &catalog{}, stop: stop}
 	if err := b.known.load(ctx, target); err != nil {
 		return &Result{}, err
 	}
 	sources = slices.Clone(sources)
 	slices.SortFunc(sources, byPath)
-	files := scan(ctx, sources, o.Jobs)
+	files := b.scan(ctx, sources)
 	for _, c := range files {
 		b.progress.Files++
-		b.progress.Bytes += c.size
+		b.progress.Bytes += c.work()
 	}
 	units := plan(files, b.known)
 	each(o.Jobs, len(units), func(i int) { b.unit(ctx, units[i]) })
@@ -88,6 +95,7 @@ type batch struct {
 	target Target
 	o      BatchOptions
 	known  *catalog
+	stop   context.CancelCauseFunc
 
 	mu       sync.Mutex
 	progress Progress
@@ -114,7 +122,8 @@ func (b *batch) unit(ctx context.Context, u *unit) {
 		}
 		item.Source, item.Bytes = c.Path, c.size
 		c.item = item
-		b.advance(2*c.size-ticked, true)
+		b.advance(2*c.work()-ticked, true)
+		b.remember(c)
 		if b.o.Done != nil {
 			b.mu.Lock()
 			b.o.Done(item)
@@ -197,7 +206,7 @@ func (b *batch) decide(c *candidate, rel relation, o origin) (item Item, replace
 	switch {
 	case rel == relNew, rel != relSame && b.o.NewID:
 		return Item{}, "", false, nil
-	case rel == relSame && (o.ours || b.o.OnExists != OnExistsFail && b.o.OnExists != OnExistsReplace):
+	case rel == relSame && (c.remembered || o.ours || b.o.OnExists != OnExistsFail && b.o.OnExists != OnExistsReplace):
 		return skipped, "", true, nil
 	case b.o.OnExists == OnExistsReplace && !o.ours:
 		return Item{}, o.session, false, nil

@@ -35,7 +35,7 @@ type origin struct {
 // catalog knows what a target holds.
 type catalog struct {
 	mu       sync.Mutex
-	sessions map[string]bool
+	sessions map[string]origin   // by id; of one not imported, the zero origin
 	origins  map[string][]origin // by legacy id
 	paths    map[string]origin   // by the path of the source, as it was when loaded
 	names    map[string][]origin // by its file name
@@ -54,11 +54,12 @@ func (c *catalog) load(ctx context.Context, t Target) error {
 			ours[o.session] = ours[o.session] || o.ours
 		}
 	}
-	c.sessions, c.origins = make(map[string]bool), make(map[string][]origin)
+	c.sessions, c.origins = make(map[string]origin), make(map[string][]origin)
 	c.paths, c.names = make(map[string]origin), make(map[string][]origin)
 	for _, l := range listed {
-		c.sessions[l.Ref.ID] = true
-		if o, ok := originOf(l.Header); ok {
+		o, ok := originOf(l.Header)
+		c.sessions[l.Ref.ID] = o
+		if ok {
 			o.session, o.ours = l.Ref.ID, ours[l.Ref.ID]
 			c.origins[o.id] = append(c.origins[o.id], o)
 			if o.path == "" {
@@ -94,7 +95,7 @@ func (c *catalog) note(o origin) {
 		}
 	}
 	c.origins[o.id] = append(kept, o)
-	c.sessions[o.session] = true
+	c.sessions[o.session] = o
 }
 
 // relation says how a file stands to what is there.
@@ -131,7 +132,17 @@ func (c *catalog) relate(f *candidate) (relation, origin) {
 func (c *catalog) taken(session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sessions[session]
+	_, ok := c.sessions[session]
+	return ok
+}
+
+// session is what a session was imported from; false when it was not imported or
+// is not there.
+func (c *catalog) session(id string) (origin, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.sessions[id]
+	return o, o.id != ""
 }
 
 // byPath finds the session imported from a path, or from a file of its name;

@@ -22,6 +22,9 @@ type candidate struct {
 	size   int64
 	mtime  time.Time
 	err    error // why it is no session file
+	// remembered is a file that the manifest knows as ended: it was not read, and
+	// what its header says beside the id is not known.
+	remembered bool
 
 	up     *candidate // the parent, when it is in the batch
 	upHere string     // the parent's session, when the target has it already
@@ -42,12 +45,21 @@ type unit struct {
 }
 
 // scan looks at the header and the digest of every file.
-func scan(ctx context.Context, sources []Source, jobs int) []*candidate {
+func (b *batch) scan(ctx context.Context, sources []Source) []*candidate {
 	out := make([]*candidate, len(sources))
-	each(jobs, len(sources), func(i int) {
-		out[i] = look(ctx, sources[i])
+	each(b.o.Jobs, len(sources), func(i int) {
+		out[i] = b.look(ctx, sources[i])
 	})
 	return out
+}
+
+// work is how much of a file there is to do, in bytes: nothing of one that is
+// remembered, so that rate and rest of a resumed batch are those of its work.
+func (c *candidate) work() int64 {
+	if c.remembered {
+		return 0
+	}
+	return c.size
 }
 
 // each runs fn for 0 to n-1, in this order, on a number of goroutines and waits
