@@ -2,12 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/v3import"
 )
@@ -18,6 +23,7 @@ type importOptions struct {
 	recursive bool
 	backend   string
 	onExists  string
+	manifest  string
 	batch     v3import.BatchOptions
 }
 
@@ -37,7 +43,13 @@ kept.
 
 "discarded" counts the records that become no entry of the tree: changes of model
 and settings, labels, names and the like. Labels, names and costs are kept beside
-the tree.` +
+the tree.
+
+--manifest makes a long batch resumable: FILE gets a line of JSON for each source as
+it ends, with its path, size, time and digest, its status and its session. A run
+with the same FILE passes over the sources that are unchanged since and whose session
+is in the repository, without reading them and whatever --on-exists says; those that
+failed are tried again. Stdin is not remembered.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 {
@@ -61,6 +73,7 @@ the tree.` +
 	flags.StringVar(&o.onExists, "on-exists", string(v3import.OnExistsSkip), "what to do (`HOW`) with a session imported before: skip, fail or replace")
 	flags.BoolVar(&o.batch.Strict, "strict", false, "refuse a file on any warning")
 	flags.BoolVar(&o.batch.Salvage, "salvage", false, "read on past damage and keep what is readable")
+	flags.StringVar(&o.manifest, "manifest", "", "remember in `FILE` which sources are done, and pass over those that it knows")
 	flags.BoolVar(&o.batch.NewID, "new-id", false, "give every session a new id")
 	return cmd
 }
@@ -91,14 +104,18 @@ func runImport(ctx context.Context, o *importOptions) error {
 		return err
 	}
 	defer remove()
+	batch, done, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer done()
 	found := v3import.Collect(paths, o.recursive)
+	found.Sources = withoutFile(found.Sources, o.manifest)
 	stdin.mark(found.Sources)
 	for _, note := range found.Notes {
 		o.out.note("note: %s", escapeLine(note))
 	}
 	bar := o.out.newProgress("import")
-	batch := o.batch
-	batch.Backend, batch.Now = o.backend, o.now
 	batch.Progress = func(p v3import.Progress) { bar.bytes(p.BytesDone, p.Bytes) }
 	batch.Done = func(item v3import.Item) {
 		// A failed write sticks to the stream and is reported at the end.
@@ -121,6 +138,45 @@ func runImport(ctx context.Context, o *importOptions) error {
 		d.values("items", len(result.Items), func(i int) store.Appender { return result.Items[i] })
 		d.object("totals", func(d *object) { writeTotals(d, result.Totals) })
 	}, func(w io.Writer) error { return printImport(w, result) })
+}
+
+// open is the batch as it is to run, with its manifest, which done closes.
+func (o *importOptions) open() (batch v3import.BatchOptions, done func(), err error) {
+	batch = o.batch
+	batch.Backend, batch.Now = o.backend, o.now
+	if o.manifest == "" {
+		return batch, func() {}, nil
+	}
+	m, err := v3import.OpenManifest(fsx.OS{}, o.manifest, batch.DryRun)
+	if wrong, ok := errors.AsType[*v3import.NoManifest](err); ok {
+		f := usagef("--manifest: %s", escapeLine(wrong.Error()))
+		f.details = func(d *object) {
+			d.str("manifest", wrong.Path)
+			d.int("line", wrong.Line)
+		}
+		return batch, nil, f
+	}
+	if err != nil {
+		return batch, nil, err
+	}
+	batch.Manifest = m
+	// Each line is durable when it is written: closing adds nothing.
+	return batch, func() { _ = m.Close() }, nil
+}
+
+// withoutFile leaves out a file that may lie among the sources and is none.
+func withoutFile(sources []v3import.Source, path string) []v3import.Source {
+	stat, err := os.Stat(path)
+	if path == "" || err != nil {
+		return sources
+	}
+	return slices.DeleteFunc(sources, func(s v3import.Source) bool {
+		if filepath.Base(s.Path) != filepath.Base(path) {
+			return false
+		}
+		other, err := os.Stat(s.Path)
+		return err == nil && os.SameFile(stat, other)
+	})
 }
 
 func appendItem(d *object, item v3import.Item) {
