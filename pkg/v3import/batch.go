@@ -55,8 +55,9 @@ type Result struct {
 
 // Import imports files into a target. Each file stands alone: one that is broken
 // is an item with a Failure and stops no other. A file that was imported before
-// is found by its header's id and its content (D2); a longer file of the same
-// beginning is a continuation, other content under the same id a conflict.
+// is found by its header's id and its content (D2), as is one that the batch has
+// twice; a longer file of the same beginning is a continuation, other content
+// under the same id a conflict.
 // Parents are resolved whatever the order of the files. The error is the
 // context's, that of listing the target or that of writing the manifest; the
 // result then holds what was done.
@@ -201,19 +202,19 @@ func (b *batch) decide(c *candidate, rel relation, o origin) (item Item, replace
 	skipped := Item{Status: StatusSkipped, Session: o.session}
 	if rel == relGrown {
 		skipped.Warnings = []Warning{{c.line, c.off, "continuation",
-			fmt.Sprintf("the file has grown by %d bytes since session %s was imported from it", c.size-o.bytes, o.session)}}
+			fmt.Sprintf("the file goes on for %d bytes behind what session %s was imported from", c.size-o.bytes, o.session)}}
 	}
 	switch {
 	case rel == relNew, rel != relSame && b.o.NewID:
 		return Item{}, "", false, nil
 	case rel == relSame && (c.remembered || o.ours || b.o.OnExists != OnExistsFail && b.o.OnExists != OnExistsReplace):
 		return skipped, "", true, nil
-	case b.o.OnExists == OnExistsReplace && !o.ours:
+	case b.o.OnExists == OnExistsReplace && (rel == relGrown || !o.ours):
 		return Item{}, o.session, false, nil
-	case rel == relConflict || o.ours:
+	case rel == relConflict:
 		return Item{}, "", true, exists("session %s was imported from another file of the same id", o.session)
 	case b.o.OnExists == OnExistsFail:
-		return Item{}, "", true, exists("session %s was imported from this file before", o.session)
+		return Item{}, "", true, exists("session %s was imported from this file, or its beginning, before", o.session)
 	}
 	return skipped, "", true, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -196,6 +197,91 @@ func TestSameIDInOneBatch(t *testing.T) {
 	files["a.jsonl"] = session("aaa", "", "one") + "oops\n"
 	same(t, "a broken first leaves the id free", run(t, r, folder(t, files), v3import.BatchOptions{}),
 		"a.jsonl failed  corrupt 3:218", "a.jsonl.bak.jsonl imported aaa", "b.jsonl failed  session_exists 1:0")
+}
+
+// TestContinuationInOneBatch has a session twice, once as it was earlier.
+func TestContinuationInOneBatch(t *testing.T) {
+	dir := folder(t, map[string]string{"a.jsonl": session("aaa", "", "one"), "b.jsonl": session("aaa", "", "one", "two"), "c.jsonl": session("ccc", `,"parentSession":"b.jsonl"`)})
+	for how, want := range map[v3import.OnExists]struct {
+		item  string
+		texts []string
+	}{
+		v3import.OnExistsSkip:    {"b.jsonl skipped aaa continuation", []string{"one"}},
+		v3import.OnExistsFail:    {"b.jsonl failed  session_exists 1:0", []string{"one"}},
+		v3import.OnExistsReplace: {"b.jsonl imported aaa", []string{"one", "two"}},
+	} {
+		r := newRepo(t)
+		child := "c.jsonl imported ccc"
+		if how == v3import.OnExistsFail {
+			child += " parent_session" // its parent is a file that failed
+		}
+		same(t, string(how)+", dry run", strings.ReplaceAll(run(t, r, dir, v3import.BatchOptions{OnExists: how, DryRun: true}), "would-import", "imported"), "a.jsonl imported aaa", want.item, child)
+		same(t, string(how), run(t, r, dir, v3import.BatchOptions{OnExists: how}), "a.jsonl imported aaa", want.item, child)
+		if diff := cmp.Diff(want.texts, texts(t, r, "aaa")); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// changingTarget runs change once, while the first session is written.
+type changingTarget struct {
+	*store.Repo
+	change func()
+}
+
+func (c *changingTarget) Import(ctx context.Context, snap *store.Snapshot, o store.ImportOptions) (store.Ref, error) {
+	records := snap.Records
+	snap.Records = func(yield func(store.Record, error) bool) {
+		for r, err := range records {
+			if c.change != nil {
+				c.change()
+				c.change = nil
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+	return c.Repo.Import(ctx, snap, o)
+}
+
+// TestSourceChangesInABatch changes a file while its session is written: what
+// was appended is left to a later import, what was rewritten is read again.
+// Nothing is taken half.
+func TestSourceChangesInABatch(t *testing.T) {
+	before := session("aaa", "", "one", "two")
+	later := time.Now().Add(time.Hour)
+	for _, c := range []struct {
+		name, after, item, again string
+		texts                    []string
+	}{
+		{"grown", session("aaa", "", "one", "two", "three"), "a.jsonl imported aaa source_grew", "a.jsonl skipped aaa continuation", []string{"one", "two"}},
+		{"rewritten", session("aaa", "", "six", "ten"), "a.jsonl imported aaa", "a.jsonl skipped aaa", []string{"six", "ten"}},
+		{"cut", session("aaa", "", "one"), "a.jsonl imported aaa", "a.jsonl skipped aaa", []string{"one"}},
+		{"another session", session("bbb", "", "one", "two"), "a.jsonl failed  io 1:0", "a.jsonl imported bbb", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRepo(t)
+			dir := folder(t, map[string]string{"a.jsonl": before})
+			path := filepath.Join(dir, "a.jsonl")
+			manifest := filepath.Join(t.TempDir(), "done.ndjson")
+			target := &changingTarget{r, func() {
+				put(t, path, c.after)
+				if err := os.Chtimes(path, later, later); err != nil {
+					t.Error(err)
+				}
+			}}
+			same(t, "first", withManifest(t, target, dir, manifest, v3import.BatchOptions{}), c.item)
+			if c.texts != nil {
+				if diff := cmp.Diff(c.texts, texts(t, r, "aaa")); diff != "" {
+					t.Error(diff)
+				}
+			} else if h := headers(t, r); len(h) != 0 {
+				t.Errorf("headers %+v", h)
+			}
+			same(t, "again", withManifest(t, target, dir, manifest, v3import.BatchOptions{}), c.again)
+		})
+	}
 }
 
 func TestIDTakenByAnotherSession(t *testing.T) {
