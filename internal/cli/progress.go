@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -37,12 +38,12 @@ func (p *progress) move(done, total int64, speed ...decor.Decorator) {
 		return
 	}
 	if p.bar == nil {
-		p.shown = mpb.New(mpb.WithOutput(p.out.err), mpb.WithWidth(40))
+		p.shown = mpb.New(mpb.WithOutput(p.out.err), mpb.WithWidth(40), mpb.WithAutoRefresh())
 		p.bar = p.shown.AddBar(total,
 			mpb.PrependDecorators(decor.Name(p.what+" ")),
-			mpb.AppendDecorators(decor.Percentage()),
-			mpb.AppendDecorators(speed...),
-			mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO)),
+			mpb.AppendDecorators(slices.Concat([]decor.Decorator{decor.Percentage()}, speed, []decor.Decorator{
+				decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left"),
+			})...), // a second list would take the place of the first
 			mpb.BarRemoveOnComplete(),
 		)
 	}
