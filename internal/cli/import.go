@@ -115,7 +115,12 @@ func runImport(ctx context.Context, o *importOptions) error {
 	for _, note := range found.Notes {
 		o.out.note("note: %s", escapeLine(note))
 	}
-	bar := o.out.newProgress("import")
+	look, bar := o.out.newProgress("look"), o.out.newProgress("import")
+	batch.Looked = func(done, all int) {
+		if look.count(done, all); done == all {
+			look.end()
+		}
+	}
 	batch.Progress = func(p v3import.Progress) { bar.bytes(p.BytesDone, p.Bytes) }
 	batch.Done = func(item v3import.Item) {
 		// A failed write sticks to the stream and is reported at the end.

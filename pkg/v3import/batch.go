@@ -35,6 +35,9 @@ type BatchOptions struct {
 	// knows are skipped, whatever OnExists says. It is opened and closed by the
 	// caller.
 	Manifest *Manifest
+	// Looked, when set, is told how many of all files have been looked at, which
+	// comes before the first is imported. It is called once at a time.
+	Looked func(done, all int)
 	// Progress, when set, is told of progress, a call at a time.
 	Progress func(Progress)
 	// Done, when set, is told of each file as it ends, a call at a time.

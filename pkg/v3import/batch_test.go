@@ -419,8 +419,14 @@ func TestProgress(t *testing.T) {
 	r := newRepo(t)
 	dir := folder(t, map[string]string{"a.jsonl": session("aaa", "", "one"), "bad.jsonl": "oops\n"})
 	var last v3import.Progress
+	looked := 0
 	var done []string
 	_, err := v3import.Import(t.Context(), r, v3import.Collect([]string{dir}, false).Sources, v3import.BatchOptions{
+		Looked: func(n, all int) {
+			if looked++; n != looked || all != 2 || last.Files != 0 {
+				t.Errorf("looked at %d of %d in call %d", n, all, looked)
+			}
+		},
 		Progress: func(p v3import.Progress) { last = p },
 		Done:     func(it v3import.Item) { done = append(done, filepath.Base(it.Source)+" "+string(it.Status)) },
 	})
@@ -430,6 +436,9 @@ func TestProgress(t *testing.T) {
 	size := int64(len(session("aaa", "", "one")) + 5)
 	if diff := cmp.Diff(v3import.Progress{Files: 2, FilesDone: 2, Bytes: size, BytesDone: size}, last); diff != "" {
 		t.Error(diff)
+	}
+	if looked != 2 {
+		t.Errorf("looked at %d files", looked)
 	}
 	same(t, "done", strings.Join(done, "\n"), "a.jsonl imported", "bad.jsonl failed")
 }

@@ -47,8 +47,16 @@ type unit struct {
 // scan looks at the header and the digest of every file.
 func (b *batch) scan(ctx context.Context, sources []Source) []*candidate {
 	out := make([]*candidate, len(sources))
+	looked := 0
 	each(b.o.Jobs, len(sources), func(i int) {
 		out[i] = b.look(ctx, sources[i])
+		if b.o.Looked == nil {
+			return
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		looked++
+		b.o.Looked(looked, len(sources))
 	})
 	return out
 }
