@@ -160,7 +160,7 @@ func (o *doctorOptions) cache() finding {
 	if err != nil {
 		return doubtful("cache", "%v", err)
 	}
-	if err := tryToWrite(existingAbove(dir)); err != nil {
+	if err := writableAbove(dir); err != nil {
 		return doubtful("cache", "%v", err)
 	}
 	return good("cache", "%s", dir)
@@ -179,7 +179,10 @@ func repositoryFolder(dir string) finding {
 	fi, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return writableAbove(dir)
+		if err := writableAbove(dir); err != nil {
+			return bad(name, err)
+		}
+		return good(name, "%s is not there yet; the first session makes it", dir)
 	case err != nil:
 		return bad(name, err)
 	case !fi.IsDir():
@@ -194,17 +197,15 @@ func repositoryFolder(dir string) finding {
 	return good(name, "%s, mode %04o", dir, fi.Mode().Perm())
 }
 
-// writableAbove looks at the folder in which the repository will be made.
-func writableAbove(dir string) finding {
-	if fi, err := os.Stat(existingAbove(dir)); err != nil {
-		return bad("repository", err)
+// writableAbove looks at the folder, or at the one in which it will be made.
+func writableAbove(dir string) error {
+	dir = existingAbove(dir)
+	if fi, err := os.Stat(dir); err != nil {
+		return err
 	} else if !fi.IsDir() {
-		return bad("repository", &fs.PathError{Op: "open", Path: existingAbove(dir), Err: errors.New("no folder")})
+		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("no folder")}
 	}
-	if err := tryToWrite(existingAbove(dir)); err != nil {
-		return bad("repository", err)
-	}
-	return good("repository", "%s is not there yet; the first session makes it", dir)
+	return tryToWrite(dir)
 }
 
 func existingAbove(dir string) string {

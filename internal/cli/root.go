@@ -134,7 +134,8 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	f := usagef("unknown command %q", escapeLine(args[0]))
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	// Every command is near to no name at all.
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 && args[0] != "" {
 		return f.withHint("did you mean %s?", strings.Join(near, " or "))
 	}
 	return f.withHint("see `drover --help`")
