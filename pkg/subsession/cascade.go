@@ -199,8 +199,12 @@ func (d *deleting) admit(ctx context.Context) error {
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
+			n.Open = nil // its owner may have ended them before it left
 			if claim != nil {
-				if err := claim.Close(); err != nil {
+				if n.Damaged == nil {
+					err = d.read(ctx, n)
+				}
+				if err = errors.Join(err, claim.Close()); err != nil {
 					return err
 				}
 			}
