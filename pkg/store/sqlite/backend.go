@@ -70,7 +70,7 @@ func tryOwner(ctx context.Context, path string, o store.OpenOptions, start start
 	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
-	go b.keepLease()
+	go b.keepLease(b.claim.ttl / 3)
 	return b, nil
 }
 
@@ -163,10 +163,9 @@ func (h *handle) useWAL() error {
 	return nil
 }
 
-// keepLease extends the lease while no commit does (spec §1.7).
-func (b *backend) keepLease() {
+// keepLease extends the lease, at that interval, while no commit does (spec §1.7).
+func (b *backend) keepLease(interval time.Duration) {
 	defer close(b.stopped)
-	interval := b.claim.ttl / 3
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	for {
