@@ -143,7 +143,7 @@ func (o *doctorOptions) configuration() finding {
 
 func (o *doctorOptions) storage() finding {
 	return good("storage", "sqlite (SQLite %s), jsonl; format %d, storage version %d; %s/%s",
-		sqlite.LibraryVersion(), store.Format, store.StorageVersion, runtime.GOOS, runtime.GOARCH)
+		sqlite.SQLiteVersion(), store.Format, store.StorageVersion, runtime.GOOS, runtime.GOARCH)
 }
 
 func (o *doctorOptions) sockets() finding {

@@ -25,8 +25,8 @@ func (d Driver) fs() fsx.FS {
 	return d.system
 }
 
-// LibraryVersion is that of the SQLite that is linked.
-func LibraryVersion() string { return lib.SQLITE_VERSION }
+// SQLiteVersion is that of the SQLite that is linked.
+func SQLiteVersion() string { return lib.SQLITE_VERSION }
 
 // Name is "sqlite".
 func (Driver) Name() string { return "sqlite" }
