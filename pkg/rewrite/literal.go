@@ -276,7 +276,7 @@ func short(c byte) rune {
 	return -1
 }
 
-// hexUnit reads uXXXX at b[i].
+// hexUnit reads a u and four hexadecimal digits at b[i].
 func hexUnit(b []byte, i int) (rune, bool) {
 	if i+5 > len(b) || b[i] != 'u' {
 		return 0, false
