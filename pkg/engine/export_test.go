@@ -36,3 +36,6 @@ func Recalled(l *Lane) (op.State, int64) {
 	defer l.recall.mu.Unlock()
 	return l.recall.state.value, l.recall.state.seq
 }
+
+// OperationSpan names the span of an operation.
+var OperationSpan = operationSpan

@@ -172,7 +172,7 @@ func admitHook[H, R any](p *pass, name string, handlers []H, zero R, run func(co
 	if err := p.hit("hook."+name, "Run the "+name+" hooks", ""); err != nil {
 		return zero, err
 	}
-	span := p.span.Start(telemetry.SpanHook, telemetry.String("pi.hook", name))
+	span := p.spans.Start(telemetry.SpanHook, telemetry.String("pi.hook", name))
 	out, err := effect.Admit(p.gate, run)
 	span.End(err)
 	return out, err

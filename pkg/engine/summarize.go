@@ -197,7 +197,7 @@ func (a *attempt) ask(ctx context.Context, index int, prompt summaryPrompt) (mes
 	}
 	span := p.requestSpan(a.model)
 	answer := final(events)
-	span.End(nil)
+	endRequest(span, answer)
 	if err := p.closed(); err != nil {
 		return nil, err
 	}

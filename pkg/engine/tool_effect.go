@@ -53,7 +53,7 @@ func (e *execution) run(ctx context.Context) error {
 		if e.admitted != nil {
 			e.admitted()
 		}
-		span := p.span.Start(telemetry.SpanTool, telemetry.String("pi.tool", e.call.Name), telemetry.String("pi.invocation_id", id))
+		span := p.spans.Start(telemetry.SpanTool, telemetry.String("pi.tool", e.call.Name), telemetry.String("pi.invocation_id", id))
 		defer span.End(nil)
 		return runTool(ctx, e.tool, effect.Invocation{
 			ID: id, OperationID: p.operationID, TurnID: b.turnID, CallID: e.call.ID, Args: e.args,
