@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/subsession"
+	"github.com/drover-run/drover/pkg/telemetry"
 	"github.com/drover-run/drover/pkg/tool"
 )
 
@@ -29,6 +30,9 @@ type factory struct {
 	opening func() // called before a command opens anything that it must close
 	models  func() effect.Models
 	tools   func(cwd string) (*tool.Registry, error)
+	spans   func() (telemetry.Context, error)
+	// flushSpans delivers the spans that wait when a command ends.
+	flushSpans func()
 	// purgeIndex stands in for that of the search index, in tests.
 	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 	passed     func(subsession.Stage, string) // told what a deletion has done, for tests
@@ -57,6 +61,7 @@ func newFactory(env []string, io *streams) *factory {
 	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }
 	f.models = f.newModels
 	f.tools = f.newTools
+	f.spans, f.flushSpans = sync.OnceValues(f.newSpans), func() {}
 	return f
 }
 

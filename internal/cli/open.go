@@ -72,9 +72,14 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 	if err != nil {
 		return engine.Options{}, err
 	}
+	spans, err := b.spans()
+	if err != nil {
+		return engine.Options{}, err
+	}
 	seed, err := c.seed()
 	return engine.Options{
-		Session: s, Models: b.models(), Tools: tools, Seed: seed,
+		Telemetry: spans,
+		Session:   s, Models: b.models(), Tools: tools, Seed: seed,
 		SystemPrompt: c.systemPrompt,
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -148,4 +149,40 @@ func TestSpanNames(t *testing.T) {
 			t.Errorf("%s is told as %s", kind, got)
 		}
 	}
+}
+
+// A run with every effect tells names, ids, counts and nothing else: no attribute
+// has room for a word of the conversation.
+func TestSpansOfEverything(t *testing.T) {
+	bubble(t, func(t *testing.T, w *enginetest.World) {
+		*w.Pace = enginetest.Free
+		told := newRecorder()
+		w.Options.Telemetry = &told.root
+		everything(w, (&begun{}).tell)
+		id := startEverything(t, w)
+		if end := <-driveEverything(w, id); end.err != nil {
+			t.Fatal(end.err)
+		}
+		word := regexp.MustCompile(`^[A-Za-z0-9_.:,/-]{0,80}$`)
+		names := map[string]int{}
+		told.root.walk(func(_, s *recorded) {
+			names[s.name]++
+			if s.ended != 1 {
+				t.Errorf("%s ended %d times", s.name, s.ended)
+			}
+			for _, a := range s.attrs {
+				if text, ok := a.Value.(string); ok && !word.MatchString(text) {
+					t.Errorf("%s tells %s %q", s.name, a.Key, text)
+				}
+			}
+		})
+		for _, name := range []string{
+			telemetry.SpanRun, telemetry.SpanCheckpoint, telemetry.SpanTurn, telemetry.SpanStep,
+			telemetry.SpanTool, telemetry.SpanHook, telemetry.SpanSleep, telemetry.SpanWrite, telemetry.SpanRequest,
+		} {
+			if names[name] == 0 {
+				t.Errorf("%s is never told", name)
+			}
+		}
+	})
 }
