@@ -28,7 +28,11 @@ type factory struct {
 	repo    func(command string) (*store.Repo, error)
 	opening func() // called before a command opens anything that it must close
 	models  func() effect.Models
-	tools   func(cwd string) (*tool.Registry, error)
+	// endpoints are the providers beyond this machine, makers what speaks with
+	// them, by the interface.
+	endpoints func() ([]*endpoint, error)
+	makers    map[string]maker
+	tools     func(cwd string) (*tool.Registry, error)
 	// purgeIndex stands in for that of the search index, in tests.
 	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 	passed     func(subsession.Stage, string) // told what a deletion has done, for tests
@@ -55,7 +59,8 @@ func newFactory(env []string, io *streams) *factory {
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
 	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }
-	f.models = f.newModels
+	f.endpoints = sync.OnceValues(f.newEndpoints)
+	f.models = sync.OnceValue(f.newModels)
 	f.tools = f.newTools
 	return f
 }
