@@ -155,16 +155,21 @@ func observe(seen func(int, http.Header)) option.Middleware {
 	}
 }
 
-// readAnswer reads an answer, in events or in one piece.
+// readAnswer reads an answer, in events or in one piece. A page for people is
+// none.
 func readAnswer(b *answer.Builder, res *http.Response) error {
 	a := newResponsesAnswer(b)
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if media != "application/json" {
-		return a.stream(res.Body)
+	switch media {
+	case "application/json":
+		data, err := io.ReadAll(res.Body)
+		if err != nil {
+			return err
+		}
+		return a.whole(data)
+	case "text/html":
+		page, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // what there is of it
+		return answer.Garbled("a web page", page)
 	}
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	return a.whole(data)
+	return a.stream(res.Body)
 }

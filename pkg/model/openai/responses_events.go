@@ -77,7 +77,7 @@ func (e *eventReader) last(line []byte, lines int, skip bool, err error) ([]byte
 		return nil, err
 	}
 	if value, ok := bytes.CutPrefix(line, []byte("data:")); ok && lines == 0 {
-		e.data, lines = append(e.data, value...), 1
+		e.data, lines = append(e.data, bytes.TrimPrefix(value, []byte(" "))...), 1
 	}
 	switch {
 	case lines > 0 && !skip && rawjson.Valid(e.data) == nil:
