@@ -33,6 +33,10 @@ type factory struct {
 	spans   func() (telemetry.Context, error)
 	// flushSpans delivers the spans that wait when a command ends.
 	flushSpans func()
+	// endpoints are the providers beyond this machine, makers what speaks with
+	// them, by the interface.
+	endpoints func() ([]*endpoint, error)
+	makers    map[string]maker
 	// purgeIndex stands in for that of the search index, in tests.
 	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 	passed     func(subsession.Stage, string) // told what a deletion has done, for tests
@@ -59,7 +63,8 @@ func newFactory(env []string, io *streams) *factory {
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
 	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }
-	f.models = f.newModels
+	f.endpoints = sync.OnceValues(f.newEndpoints)
+	f.models = sync.OnceValue(f.newModels)
 	f.tools = f.newTools
 	f.spans, f.flushSpans = sync.OnceValues(f.newSpans), func() {}
 	return f

@@ -10,17 +10,17 @@ import (
 )
 
 // keyRow is what people are told of a configuration key.
-type keyRow struct{ key, flag, fallback, what string }
+type keyRow struct {
+	key, flag, fallback, what string
+	fileOnly                  bool // no variable sets it
+}
 
 func keyRows() []keyRow {
 	var rows []keyRow
 	for _, s := range settings() {
-		rows = append(rows, keyRow{s.key, s.flag, s.fallback, s.what})
+		rows = append(rows, keyRow{key: s.key, flag: s.flag, fallback: s.fallback, what: s.what})
 	}
-	for _, key := range documentKeys() {
-		rows = append(rows, keyRow{key: key, what: "the folder that holds " + key + ", or a list of folders, which the variable joins with colons"})
-	}
-	return rows
+	return append(rows, documentRows()...)
 }
 
 func helpConfig(out *printer) error {
@@ -28,7 +28,7 @@ func helpConfig(out *printer) error {
 	return out.result(nil, func(o *object) {
 		o.array("keys", len(rows), func(i int, o *object) {
 			o.str("key", rows[i].key)
-			o.str("variable", envName(rows[i].key))
+			o.optStr("variable", rows[i].variable())
 			o.optStr("flag", rows[i].flag)
 			o.str("default", rows[i].fallback)
 			o.str("meaning", rows[i].what)
@@ -67,9 +67,20 @@ file's own, in the environment at the working directory. Durations are like 90s
 or 1h30m.
 `
 
+// variable sets the key, "" when none does.
+func (r keyRow) variable() string {
+	if r.fileOnly {
+		return ""
+	}
+	return envName(r.key)
+}
+
 // givenBy names the variable of a key, and its flag where there is one.
 func (r keyRow) givenBy() string {
-	if r.flag == "" {
+	switch {
+	case r.fileOnly:
+		return "in the file only"
+	case r.flag == "":
 		return envName(r.key)
 	}
 	return envName(r.key) + ", --" + r.flag
