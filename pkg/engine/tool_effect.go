@@ -56,8 +56,8 @@ func (e *execution) run(ctx context.Context) error {
 		span := p.spans.Start(telemetry.SpanTool, telemetry.String("pi.tool", e.call.Name), telemetry.String("pi.invocation_id", id))
 		defer span.End(nil)
 		return runTool(ctx, e.tool, effect.Invocation{
-			ID: id, OperationID: p.operationID, TurnID: b.turnID, CallID: e.call.ID, Args: e.args,
-			Update: i.update, Memos: i,
+			ID: id, SessionID: p.lane.h.session.Header().ID, Lane: p.lane.name, OperationID: p.operationID, TurnID: b.turnID,
+			CallID: e.call.ID, Args: e.args, Update: i.update, Memos: i,
 		})
 	})
 	if !started {
