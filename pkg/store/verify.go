@@ -144,7 +144,7 @@ type verifier struct {
 	stopped bool
 	seen    func(*Record) // nil when nobody looks
 
-	ids    map[idKey]known
+	ids    map[IDKey]known
 	chains []callChain // the first is none
 
 	newestID string // the id that was given last, and what is known of it
@@ -165,7 +165,7 @@ type verifier struct {
 
 func newVerifier(yield func(Problem) bool) *verifier {
 	return &verifier{
-		yield: yield, ids: make(map[idKey]known), chains: make([]callChain, 1), addresses: make(map[Address]WriteKind),
+		yield: yield, ids: make(map[IDKey]known), chains: make([]callChain, 1), addresses: make(map[Address]WriteKind),
 		namespaces: make(map[string]bool), lanes: make(map[string]*laneValues),
 	}
 }
@@ -227,7 +227,7 @@ func (v *verifier) placeLeaves(ctx context.Context, r Reader) error {
 	}
 	found, err := r.Entries(ctx, ids)
 	for id := range found {
-		v.ids[keyOf(id)] = known{kind: IDEntry}
+		v.ids[KeyOf(id)] = known{kind: IDEntry}
 	}
 	return err
 }
@@ -280,7 +280,7 @@ func (v *verifier) records(ctx context.Context, r Reader) error {
 	if v.judged = snap.Judged != nil; v.judged {
 		records = snap.Judged
 	}
-	v.ids = make(map[idKey]known, min(max(snap.NextSeq, 0), manyIDs))
+	v.ids = make(map[IDKey]known, min(max(snap.NextSeq, 0), manyIDs))
 	ahead := readAhead(ctx, records)
 	defer ahead.stop()
 	for batch := range ahead.batches {

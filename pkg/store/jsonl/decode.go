@@ -50,7 +50,8 @@ type decoder struct {
 	names map[string]string // recurring strings
 	judge bool              // payloads are judged as well
 
-	record *store.Record // of the item that is being made; so are the next
+	item   *item         // the one that is being made
+	record *store.Record // of it; so are the next
 	entry  *store.Entry
 	usage  *store.UsageRow
 	place  *memory.Place
@@ -69,6 +70,7 @@ func (d *decoder) push() *item {
 		d.items = append(d.items, item{})
 	}
 	it := &d.items[len(d.items)-1]
+	d.item = it
 	d.record, d.entry, d.usage, d.place, d.ref = &it.record, &it.entry, &it.usage, &it.place, &it.ref
 	d.verdict = &it.verdict
 	d.clear()
@@ -77,6 +79,7 @@ func (d *decoder) push() *item {
 
 func (d *decoder) clear() {
 	*d.record, *d.place, *d.ref, *d.verdict = store.Record{}, memory.Place{}, nil, store.Verdict{}
+	d.item.summed = false
 }
 
 // line decodes the commit that one line holds. base is the line's offset in the
@@ -137,9 +140,11 @@ func (d *decoder) element(line []byte, i int, base int64, number int) (int, *fau
 	}
 	it.place = moved(it.place, base)
 	it.line, it.at, it.size = number, i, int64(end-i+len("\n"))
-	if it.summed = it.record.Kind == store.KindUsage; it.summed {
-		sum, err := message.ParseUsage(it.usage.Usage)
-		it.sum, it.summed = sum, err == nil
+	if it.record.Kind == store.KindUsage {
+		if !it.summed {
+			sum, err := message.ParseUsage(it.usage.Usage)
+			it.sum, it.summed = sum, err == nil
+		}
 		it.verdict.Sound = d.judge && it.summed && rawjson.ValidUTF8(it.usage.Usage) < 0 && rawjson.ValidUTF8(it.usage.Details) < 0
 	}
 	return end, nil
@@ -239,7 +244,13 @@ func (d *decoder) fastUsage(c *cursor) {
 		c.literal(`,"adjustment":false`)
 	}
 	c.literal(`,"usage":`)
-	u.Usage, d.place.Payload = c.value()
+	if sum, end, ok := message.ReadUsage(c.b, c.i); ok && !c.bad {
+		u.Usage, d.place.Payload = c.b[c.i:end:end], spanOf(c.i, end)
+		c.i = end
+		d.item.sum, d.item.summed = sum, true
+	} else {
+		u.Usage, d.place.Payload = c.value()
+	}
 	if c.takes(`,"details":`) {
 		u.Details, d.place.Details = c.value()
 	}
