@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,37 +33,20 @@ type fileStamp struct {
 // stampOf is false for what is no regular file: a link may lead elsewhere
 // tomorrow.
 func stampOf(path string) (stamp, bool) {
-	s, ok := bareStampOf(path)
-	// An empty log is what a reader leaves; it is no change (D10).
-	if fi, err := os.Lstat(path + logSuffix); ok && err == nil && fi.Size() > 0 {
-		s.log = fileStampOf(fi)
-	}
-	return s, ok
-}
-
-// bareStampOf is stampOf for a file that has no log beside it.
-func bareStampOf(path string) (stamp, bool) {
 	fi, err := os.Lstat(path)
 	if err != nil || !fi.Mode().IsRegular() {
 		return stamp{}, false
 	}
-	return stamp{main: fileStampOf(fi)}, true
+	s := stamp{main: fileStampOf(fi)}
+	// An empty log is what a reader leaves; it is no change (D10).
+	if fi, err := os.Lstat(path + logSuffix); err == nil && fi.Size() > 0 {
+		s.log = fileStampOf(fi)
+	}
+	return s, true
 }
 
 // logSuffix ends the name of the log that SQLite keeps beside a database.
 const logSuffix = "-wal"
-
-// logs are the names of the logs among the files of a folder: to look for each
-// that is not there would cost a list as much as the sessions themselves.
-func logs(files []os.DirEntry) map[string]bool {
-	found := make(map[string]bool)
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), logSuffix) {
-			found[f.Name()] = true
-		}
-	}
-	return found
-}
 
 func (s stamp) modTime() time.Time { return time.Unix(0, max(s.main.mtime, s.log.mtime)) }
 
