@@ -241,7 +241,12 @@ func parseCatalogLine(line []byte) *catalogRow {
 	if err != nil || uint32(sum) != crc32.ChecksumIEEE(body) {
 		return nil
 	}
-	row := &catalogRow{summary: &Summary{}}
+	made := &struct {
+		catalogRow
+		Summary
+	}{}
+	row := &made.catalogRow
+	row.summary = &made.Summary
 	syntax := rawjson.MembersFunc(body, func(m rawjson.Member) bool {
 		err = row.field(m)
 		return err == nil
@@ -295,15 +300,19 @@ func (s stamp) appendJSON(dst []byte) []byte {
 }
 
 func parseStamp(raw []byte) (stamp, error) {
-	var n []int64
-	for element := range rawjson.Elements(raw) {
-		x, err := strconv.ParseUint(string(element), 10, 64)
-		if err != nil {
-			return stamp{}, err
+	var n [6]int64
+	i := 0
+	err := rawjson.ElementsFunc(raw, func(start, end int) bool {
+		x, err := strconv.ParseUint(string(raw[start:end]), 10, 64)
+		if err != nil || i == len(n) {
+			i = -1 // one that is not written by appendJSON
+			return false
 		}
-		n = append(n, int64(x))
-	}
-	if len(n) != 6 {
+		n[i] = int64(x)
+		i++
+		return true
+	})
+	if err != nil || i != len(n) {
 		return stamp{}, strconv.ErrSyntax
 	}
 	return stamp{fileStamp{uint64(n[0]), n[1], n[2]}, fileStamp{uint64(n[3]), n[4], n[5]}}, nil
