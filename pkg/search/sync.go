@@ -49,10 +49,11 @@ func (x *Index) Sync(ctx context.Context, repo *store.Repo, o SyncOptions) (done
 	if err != nil {
 		return done, err
 	}
-	listed, err := repo.ListToSummarize(ctx)
+	listing, err := repo.ListFolder(ctx, true)
 	if err != nil {
 		return done, err
 	}
+	listed := listing.Sessions
 	if err := repo.Summarize(ctx, pointers(listed)); err != nil {
 		return done, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -39,41 +37,59 @@ func (l Listed) Stamp() string {
 // that is damaged or unreadable has Err and is never left out; so has the second
 // file of an id.
 func (r *Repo) List(ctx context.Context) ([]Listed, error) {
-	return r.list(ctx, func(Ref) bool { return false })
+	l, err := r.ListFolder(ctx, false)
+	return l.Sessions, err
 }
 
-// ListToSummarize is List for somebody who will have every session summarized:
-// one whose header costs as much as the whole is opened once for both.
-func (r *Repo) ListToSummarize(ctx context.Context) ([]Listed, error) {
-	return r.list(ctx, func(ref Ref) bool {
-		d, err := r.driver(ref.Backend)
-		if err != nil {
-			return false
-		}
-		h, ok := d.(HeaderViewer)
-		return ok && h.HeaderIsView()
-	})
+// Listing is what the repository's folder held at one moment.
+type Listing struct {
+	Sessions []Listed // as List tells
+	// Backups are the paths of the files that earlier replacements kept, in byte
+	// order. They are no sessions (D57).
+	Backups []string
+}
+
+// ListFolder is List with the backups. summarize is for somebody who will have every
+// session summarized: one whose header costs as much as the whole is opened once for
+// both.
+func (r *Repo) ListFolder(ctx context.Context, summarize bool) (Listing, error) {
+	whole := func(Ref) bool { return false }
+	if summarize {
+		whole = r.headerIsView
+	}
+	f, err := r.folder()
+	if err != nil {
+		return Listing{}, err
+	}
+	defer f.close()
+	sessions, err := r.list(ctx, f, whole)
+	return Listing{Sessions: sessions, Backups: f.backups()}, err
 }
 
 // HeaderViewer is implemented by drivers that have to open a view to read a
 // header.
 type HeaderViewer interface{ HeaderIsView() bool }
 
-func (r *Repo) list(ctx context.Context, whole func(Ref) bool) ([]Listed, error) {
-	files, err := r.folder()
+func (r *Repo) headerIsView(ref Ref) bool {
+	d, err := r.driver(ref.Backend)
 	if err != nil {
-		return nil, err
+		return false
 	}
+	h, ok := d.(HeaderViewer)
+	return ok && h.HeaderIsView()
+}
+
+func (r *Repo) list(ctx context.Context, f *folder, whole func(Ref) bool) ([]Listed, error) {
 	var stores []Ref
-	var known map[string]*catalogRow
+	var cached map[string]*catalogRow
+	var err error
 	parts := []func(){
-		func() { known = r.catalog().load() },
-		func() { stores, err = r.storesAmong(ctx, files) },
+		func() { cached = r.catalog().load() },
+		func() { stores, err = r.storesAmong(ctx, f) },
 	}
 	if each(len(parts), func(i int) { parts[i]() }); err != nil {
 		return nil, err
 	}
-	logs := logs(files)
 	listed := make([]Listed, len(stores))
 	rows := make([]*catalogRow, len(stores))
 	each(len(stores), func(i int) {
@@ -81,8 +97,8 @@ func (r *Repo) list(ctx context.Context, whole func(Ref) bool) ([]Listed, error)
 			return
 		}
 		name := filepath.Base(stores[i].Path)
-		row, log := known[name], logs[name+logSuffix]
-		if listed[i] = r.known(stores[i], row, log); listed[i].Summary != nil {
+		now, stable := f.stamp(name)
+		if listed[i] = listedAs(stores[i], now, stable, cached[name]); listed[i].Summary != nil {
 			return
 		}
 		if whole(stores[i]) {
@@ -102,14 +118,9 @@ func (r *Repo) list(ctx context.Context, whole func(Ref) bool) ([]Listed, error)
 	return listed, nil
 }
 
-// known is what the catalog knows of a session as it is now, without a summary
+// listedAs is what the catalog knows of a session as it is now, without a summary
 // when that is nothing.
-func (r *Repo) known(ref Ref, row *catalogRow, log bool) Listed {
-	look := bareStampOf
-	if log {
-		look = stampOf
-	}
-	now, stable := look(ref.Path)
+func listedAs(ref Ref, now stamp, stable bool, row *catalogRow) Listed {
 	if !stable {
 		return Listed{Ref: ref, ModTime: modTime(ref.Path)} // a link, or no file at all
 	}
@@ -170,23 +181,4 @@ func namedAfter(ref Ref) bool {
 
 func duplicate(of Ref) error {
 	return fmt.Errorf("session %s is also in %s: %w", of.ID, of.Path, ErrExists)
-}
-
-// Backups returns the paths of the files that earlier replacements kept, in
-// byte order. They are no sessions (D57).
-func (r *Repo) Backups(ctx context.Context) ([]string, error) {
-	if r.o.Dir == "" {
-		return nil, ctx.Err()
-	}
-	files, err := os.ReadDir(r.o.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list backups: %w", err)
-	}
-	var paths []string
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".bak") && f.Type().IsRegular() {
-			paths = append(paths, filepath.Join(r.o.Dir, f.Name()))
-		}
-	}
-	return paths, ctx.Err()
 }

@@ -23,9 +23,11 @@ const (
 	dsnReader    = "?mode=ro&" + dsnCommon + "&_pragma=cache_size(-400)"
 	dsnImmutable = dsnReader + "&immutable=1"
 	// dsnBuild fills a file that nobody else can know; the page size must be
-	// set before the first page is written and before WAL.
+	// set before the first page is written and before WAL. Rows come in the order
+	// of their pages, which are not needed again: every page more in the cache is
+	// memory to get and to give back, and with it half of the time of a small build.
 	dsnBuild = "?mode=rw&" + dsnCommon + "&_journal_mode=MEMORY&_synchronous=OFF" +
-		"&_pragma=page_size(8192)&_pragma=cache_size(-4000)"
+		"&_pragma=page_size(8192)&_pragma=cache_size(-250)"
 )
 
 // handle is one SQLite connection, pinned for its whole life, and its kept

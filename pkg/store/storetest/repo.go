@@ -303,14 +303,15 @@ func listsToSummarize(t *testing.T, f *fixture) {
 		}
 	}
 	var got [2][]store.Listed
-	for i, list := range []func(context.Context) ([]store.Listed, error){r.List, r.ListToSummarize} {
+	for i := range got {
 		if err := os.RemoveAll(filepath.Join(f.dir, ".drover-catalog")); err != nil {
 			t.Fatal(err)
 		}
-		listed, err := list(t.Context())
+		listing, err := r.ListFolder(t.Context(), i == 1)
 		if err != nil {
 			t.Fatal(err)
 		}
+		listed := listing.Sessions
 		all := make([]*store.Listed, len(listed))
 		for j := range listed {
 			all[j] = &listed[j]
