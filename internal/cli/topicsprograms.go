@@ -111,7 +111,8 @@ const programsMemos = `A call that was interrupted runs again with replay safe, 
 the same DROVER_TOOL_CALL_ID. What it has done by then it can keep in memos: drover
 tool memo set is durable when it returns, and drover tool memo get ends with 4 when
 there is none. Killed between the deed and the memo a program does the deed again,
-so that whoever is asked should know the call by its id:`
+so that whoever is asked should know the call by its id. What a killed drover leaves
+is ended within a second or so, in which the old and the new call may overlap.`
 
 // example sets a text off, with an empty line behind it.
 func example(text string) string {
