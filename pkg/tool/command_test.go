@@ -43,14 +43,14 @@ func TestCommandDescriptors(t *testing.T) {
 }
 
 // TestEndingStderr checks that what a command said apart from its output is told
-// when it failed, and kept in any case.
+// when it failed, and kept otherwise.
 func TestEndingStderr(t *testing.T) {
 	for code, want := range map[int]string{0: "out", 2: "out\nwhy\n[Exit code 2.]"} {
 		o := &Output{}
 		_, _ = o.Write([]byte("out"))
 		o.Finish()
 		r := Ending{Report: Report{Ended: true, Code: code}, Stderr: "why"}.Result(o)
-		if got := r.Content[0].Text; got != want || !strings.Contains(string(r.Details), `"stderr":"why"`) {
+		if got := r.Content[0].Text; got != want || strings.Contains(string(r.Details), `"stderr":"why"`) == r.IsError {
 			t.Errorf("%d: %q, %s", code, got, r.Details)
 		}
 	}

@@ -151,7 +151,7 @@ func (e Ending) details(v view, o *Output) object {
 	if o.file != nil {
 		d = d.text("fullOutputPath", o.file.Name())
 	}
-	if e.Stderr != "" {
+	if e.Stderr != "" && !e.Failed() { // then the text has it
 		d = d.text("stderr", e.Stderr)
 	}
 	return d

@@ -109,7 +109,7 @@ func superviseUntil(ctx context.Context, supervisor *os.Process, control *os.Fil
 		select {
 		case r = <-reports:
 		case <-patience.C:
-			_ = supervisor.Kill()
+			killTree(supervisor)
 			r = <-reports
 			r.Stopped = true
 		}
@@ -119,6 +119,18 @@ func superviseUntil(ctx context.Context, supervisor *os.Process, control *os.Fil
 		_ = syscall.Kill(-r.PID, syscall.SIGKILL)
 	}
 	return r
+}
+
+// killTree ends a supervisor that does not come to it, such as on a machine with
+// too much to do, and first all below it: nobody else would find those that left
+// the command's group.
+func killTree(supervisor *os.Process) {
+	for range 2 { // one may have been starting another
+		for _, pid := range descendants(supervisor.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	_ = supervisor.Kill()
 }
 
 // readReports adds up the reports until the pipe's other end is closed.

@@ -190,7 +190,7 @@ func (s *supervised) end() bool {
 
 func (s *supervised) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-s.pid, sig) // ESRCH: the group is empty
-	for _, pid := range descendants() {
+	for _, pid := range descendants(os.Getpid()) {
 		_ = syscall.Kill(pid, sig)
 	}
 }

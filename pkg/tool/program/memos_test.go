@@ -1,7 +1,10 @@
 package program
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -47,22 +50,42 @@ func TestMemos(t *testing.T) {
 // the socket of a call that has.
 func TestMemosAtTheEnd(t *testing.T) {
 	w := newWorld(t)
-	c := shell(memo(t) + `trap 'memo step 7; exit' TERM; echo $DROVER_TOOL_SOCKET $DROVER_TOOL_TOKEN; sleep 90 & wait`)
-	c.Timeout = 1
-	c.Timeout <<= 29 // half a second
-	got := w.call(t, c, `{}`)
-	if w.memos.kept["step"] != "7" {
-		t.Errorf("kept %v: %+v", w.memos.kept, got)
+	folder, _ := w.options.Sockets()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := serveMemos(ctx, folder, w.memos)
+	if err != nil {
+		t.Fatal(err)
 	}
-	line, _, _ := strings.Cut(got.Text, "\n")
-	path, token, _ := strings.Cut(line, " ")
-	env := map[string]string{EnvSocket: path, EnvToken: token}
-	_, _, err := GetMemo(t.Context(), func(name string) string { return env[name] }, "step")
-	if !errors.Is(err, ErrNoCall) {
-		t.Errorf("got %v of %q", err, line)
+	env := func(name string) string { return map[string]string{EnvSocket: s.path, EnvToken: s.token}[name] }
+	cancel()
+	if err := SetMemo(t.Context(), env, "step", []byte("7")); err != nil || w.memos.kept["step"] != "7" {
+		t.Errorf("kept %v: %v", w.memos.kept, err)
+	}
+	s.close()
+	if _, _, err := GetMemo(t.Context(), env, "step"); !errors.Is(err, ErrNoCall) {
+		t.Errorf("got %v", err)
 	}
 	if _, _, err := GetMemo(t.Context(), func(string) string { return "" }, "step"); !errors.Is(err, ErrNoCall) {
 		t.Error(err)
+	}
+}
+
+// The end of a call does not wait for who has connected and asks nothing.
+func TestMemosIdleClient(t *testing.T) {
+	w := newWorld(t)
+	folder, _ := w.options.Sockets()
+	s, err := serveMemos(t.Context(), folder, w.memos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("unix", s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s.close()
+	if left, err := io.ReadAll(conn); len(left) > 0 && !strings.Contains(string(left), "error") {
+		t.Errorf("got %q, %v", left, err)
 	}
 }
 
