@@ -215,6 +215,7 @@ func (b *Builder) abort() {
 // says nothing of.
 func (b *Builder) fail(err error, handle message.DeferredHandle) {
 	r := refusal(err)
+	b.answer.RawStopReason = r.RawStop
 	b.answer.Diagnostics = message.AppendProviderError(nil, message.ErrorInfo{
 		Status: r.Status, Class: r.Class, RetryAfterMs: r.RetryAfterMs,
 	})

@@ -17,7 +17,7 @@ func checkAnswer(t *testing.T, k Kit, s Script, m message.Message) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(neutral(t, s.Blocks()), blocks(t, m)); diff != "" {
+	if diff := cmp.Diff(neutral(t, s.Blocks()), blocks(t, k, m)); diff != "" {
 		t.Error(diff)
 	}
 	u := s.Usage
@@ -96,7 +96,7 @@ func testInterleavedBlocks(t *testing.T, k Kit) {
 	// A block opens when it has content: the order is that of the first words.
 	got := newWorld(t, k).say(w.s)
 	want := map[string]bool{"first?": true, "second!": true}
-	for _, block := range blocks(t, got) {
+	for _, block := range blocks(t, k, got) {
 		if block.Type == message.BlockText && !want[block.Text] {
 			t.Errorf("text %q", block.Text)
 		}
@@ -190,7 +190,7 @@ func testSplitCharacters(t *testing.T, k Kit) {
 		{Type: message.BlockText, Text: "a🙂bé" + high + "!"},
 		{Type: message.BlockToolCall, ID: "c1", Name: "ls", Arguments: []byte(`{"p":"🙂"}`)},
 	}
-	if diff := cmp.Diff(want, blocks(t, m)); diff != "" {
+	if diff := cmp.Diff(want, blocks(t, k, m)); diff != "" {
 		t.Error(diff)
 	}
 }
