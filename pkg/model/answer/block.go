@@ -61,8 +61,12 @@ func (b *Builder) block(typ message.BlockType) *Block {
 	return &Block{b: b, typ: typ, first: message.Block{Type: typ}, last: message.Block{Type: typ}}
 }
 
-// Name corrects a call's id and name, where they come late; "" corrects nothing.
+// Name corrects a call's id and name before its end, where they come late; ""
+// corrects nothing.
 func (k *Block) Name(id, name string) {
+	if k.ended {
+		return
+	}
 	if id != "" {
 		k.last.ID = id
 	}
@@ -70,9 +74,6 @@ func (k *Block) Name(id, name string) {
 		k.last.Name = name
 	}
 }
-
-// Namespace sets a call's namespace.
-func (k *Block) Namespace(ns string) { k.last.Namespace = ns }
 
 // Add appends to the text, or to a call's arguments, which are JSON text. A
 // character that is cut off at the end of delta waits for its rest.
@@ -110,7 +111,7 @@ func (k *Block) EndWith(content string) {
 		k.Add(content)
 	default:
 		k.carry, k.text = nil, text{}
-		k.text.add(content)
+		k.text.add(sound(content))
 	}
 	k.End()
 }
@@ -191,6 +192,7 @@ func (k *Block) grow(delta string) {
 		return
 	}
 	k.begin()
+	delta = sound(delta)
 	k.text.add(delta)
 	k.b.emit(message.StreamEvent{Type: events[k.typ].delta, ContentIndex: k.index, Delta: delta})
 }
@@ -230,6 +232,16 @@ var events = map[message.BlockType]kinds{
 	message.BlockText:     {message.EventTextStart, message.EventTextDelta, message.EventTextEnd},
 	message.BlockThinking: {message.EventThinkingStart, message.EventThinkingDelta, message.EventThinkingEnd},
 	message.BlockToolCall: {message.EventToolCallStart, message.EventToolCallDelta, message.EventToolCallEnd},
+}
+
+// sound is s as it comes back from JSON: bytes that are no characters are
+// replaced, halves of surrogate pairs are kept.
+func sound(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	s, _ = rawjson.Unquote(rawjson.Quote(s)) // what was quoted is a string
+	return s
 }
 
 // wholeLen returns the length of s without the beginning of a character at its

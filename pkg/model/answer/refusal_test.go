@@ -1,0 +1,214 @@
+package answer_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/model/answer"
+)
+
+func TestRefused(t *testing.T) {
+	tests := []struct {
+		name      string
+		status    int
+		body      string
+		class     string
+		text      string
+		retryable bool
+	}{
+		{"bad request", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too big"}}`,
+			message.ClassInvalidRequest, "400: invalid_request_error: max_tokens: too big", false},
+		{"overflow", 400, `{"error":{"type":"invalid_request_error","message":"prompt is too long: 200001 tokens > 200000"}}`,
+			message.ClassOverflow, "400: invalid_request_error: prompt is too long: 200001 tokens > 200000", false},
+		{"overflow by code", 400, `{"error":{"message":"no","code":"context_length_exceeded"}}`, message.ClassOverflow, "400: context_length_exceeded: no", false},
+		{"bare 400", 400, "", message.ClassOverflow, "400: nothing more was said", false},
+		{"401", 401, `{"error":{"message":"x","code":"invalid_api_key"}}`, message.ClassAuth, "401: invalid_api_key: x", false},
+		{"402", 402, `{"error":{"message":"add credits","code":402}}`, message.ClassBilling, "402: add credits", false},
+		{"403", 403, `{"message":"not for you"}`, message.ClassPermission, "403: not for you", false},
+		{"404", 404, `{"error":"model \"x\" not found, try pulling it first"}`, message.ClassInvalidRequest, `404: model "x" not found, try pulling it first`, false},
+		{"408", 408, `{}`, message.ClassTimeout, "408: {}", true},
+		{"409 that passes", 409, `{"error":{"message":"Internal error"}}`, message.ClassRetryable, "409: Internal error", true},
+		{"409 that does not", 409, `{"error":{"message":"exists"}}`, message.ClassInvalidRequest, "409: exists", false},
+		{"413", 413, `{"error":{"type":"request_too_large","message":"x"}}`, message.ClassOverflow, "413: request_too_large: x", false},
+		{"422", 422, `{"detail":"no such field"}`, message.ClassInvalidRequest, "422: no such field", false},
+		{"425", 425, ``, message.ClassRetryable, "425: nothing more was said", true},
+		{"429", 429, `{"error":{"type":"rate_limit_error","message":"too many tokens"}}`, message.ClassRateLimit, "429: rate_limit_error: too many tokens", true},
+		{"quota", 429, `{"error":{"message":"check your plan","code":"insufficient_quota"}}`, message.ClassQuota, "429: insufficient_quota: check your plan", false},
+		{"quota by words", 429, `{"error":{"message":"You exceeded your current quota"}}`, message.ClassQuota, "429: You exceeded your current quota", false},
+		{"500", 500, `<html>oops</html>`, message.ClassServer, "500: <html>oops</html>", true},
+		{"overflow as a server error", 500, `{"error":{"message":"the request exceeds the available context size"}}`,
+			message.ClassOverflow, "500: the request exceeds the available context size", false},
+		{"503", 503, `{"error":{"message":"The engine is currently overloaded"}}`, message.ClassOverloaded, "503: The engine is currently overloaded", true},
+		{"504", 504, ``, message.ClassTimeout, "504: nothing more was said", true},
+		{"529", 529, `{"error":{"type":"overloaded_error","message":"Overloaded"}}`, message.ClassOverloaded, "529: overloaded_error: Overloaded", true},
+		{"a redirect", 302, ``, message.ClassInvalidRequest, "302: nothing more was said", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := answer.Refused(tt.status, nil, []byte(tt.body))
+			if r.Class != tt.class || r.Error() != tt.text || r.Status != tt.status {
+				t.Errorf("Refused = %+v", r)
+			}
+			m := refusedMessage(t, r)
+			if message.IsRetryable(m) != tt.retryable || message.IsOverflow(m, 0, 0) != (tt.class == message.ClassOverflow) {
+				t.Errorf("classification of %s", m)
+			}
+		})
+	}
+}
+
+func refusedMessage(t *testing.T, err error) message.Message {
+	t.Helper()
+	events := ask(t, func(context.Context, *answer.Builder) error { return err })
+	if len(events) != 1 || events[0].Type != message.EventError || events[0].Reason != message.StopError {
+		t.Fatalf("events %v", lines(t, events))
+	}
+	return events[0].Message
+}
+
+func TestReported(t *testing.T) {
+	tests := []struct{ raw, class, text string }{
+		{`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, message.ClassOverloaded, "overloaded_error: Overloaded"},
+		{`{"error":{"code":429,"message":"slow"}}`, message.ClassRateLimit, "429: slow"},
+		{`{"error":{"code":"502","message":"Provider returned error"}}`, message.ClassServer, "502: Provider returned error"},
+		{`{"type":"response.failed","response":{"error":{"code":"server_error","message":"x"}}}`, message.ClassServer, "server_error: x"},
+		{`{"type":"error","code":"rate_limit_exceeded","message":"y"}`, message.ClassRateLimit, "rate_limit_exceeded: y"},
+		{`{"error":{"code":"insufficient_quota","message":"z"}}`, message.ClassQuota, "insufficient_quota: z"},
+		{`{"error":"the context window: maximum context length is 8 tokens"}`, message.ClassOverflow, "the context window: maximum context length is 8 tokens"},
+		{`{"error":{"type":"invalid_request_error","message":"prompt is too long"}}`, message.ClassOverflow, "invalid_request_error: prompt is too long"},
+		{`{"error":{"message":"connection reset"}}`, message.ClassRetryable, "connection reset"},
+		{`{"error":{"message":"unknown"}}`, message.ClassInvalidRequest, "unknown"},
+		{`{"error":{}}`, message.ClassInvalidRequest, "{}"},
+		{`no JSON`, message.ClassInvalidRequest, "no JSON"},
+	}
+	for _, tt := range tests {
+		if r := answer.Reported([]byte(tt.raw)); r.Class != tt.class || r.Error() != tt.text {
+			t.Errorf("Reported(%s) = %s %q, want %s %q", tt.raw, r.Class, r.Error(), tt.class, tt.text)
+		}
+	}
+}
+
+func TestUnanswered(t *testing.T) {
+	get := func(err error) error {
+		return fmt.Errorf("ask: %w", &url.Error{Op: "Post", URL: "https://h/?key=sk-1", Err: err})
+	}
+	tests := []struct {
+		err         error
+		class, text string
+	}{
+		{io.EOF, message.ClassNetwork, "the stream ended early"},
+		{get(io.ErrUnexpectedEOF), message.ClassNetwork, "the stream ended early"},
+		{get(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), message.ClassNetwork, "dial tcp: connect: connection refused"},
+		{get(&net.DNSError{Err: "no such host", Name: "h", IsNotFound: true}), message.ClassNetwork, "lookup h: no such host"},
+		{get(&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}), message.ClassTimeout, "read tcp: i/o timeout"},
+		{get(x509.UnknownAuthorityError{}), message.ClassInvalidRequest, "x509: certificate signed by unknown authority"},
+		{get(tls.RecordHeaderError{Msg: "no TLS"}), message.ClassInvalidRequest, "tls: no TLS"},
+		{get(errors.New(`malformed HTTP response "SSH-2.0"`)), message.ClassInvalidRequest, `malformed HTTP response "SSH-2.0"`},
+		{get(errors.New(`unsupported protocol scheme "htp"`)), message.ClassInvalidRequest, `unsupported protocol scheme "htp"`},
+		{get(lasting{}), message.ClassInvalidRequest, "lasting"},
+		{answer.Permanent("the answer is text/html"), message.ClassInvalidRequest, "the answer is text/html"},
+		{answer.Garbled("an event that is no JSON", []byte(strings.Repeat("é", 200))), message.ClassServer,
+			"the server sent an event that is no JSON: " + strings.Repeat("é", 100) + "…"},
+	}
+	for _, tt := range tests {
+		m := refusedMessage(t, tt.err)
+		want := message.ErrorInfo{Class: tt.class, Known: true}
+		if diff := cmp.Diff(want, message.ProviderError(m)); diff != "" {
+			t.Errorf("%v: %s", tt.err, diff)
+		}
+		if got, want := m.ErrorMessage(), "acme/m1 at api.acme.test: "+tt.text; got != want {
+			t.Errorf("error = %q, want %q", got, want)
+		}
+	}
+}
+
+type lasting struct{}
+
+func (lasting) Error() string   { return "lasting" }
+func (lasting) Permanent() bool { return true }
+
+func TestRetryAfter(t *testing.T) {
+	date := "Fri, 13 Nov 2026 10:00:00 GMT"
+	tests := []struct {
+		header http.Header
+		want   int64
+	}{
+		{http.Header{}, 0},
+		{http.Header{"Retry-After": {"2"}}, 2000},
+		{http.Header{"Retry-After": {"0.0005"}}, 1},
+		{http.Header{"Retry-After": {"-1"}}, 0},
+		{http.Header{"Retry-After": {"NaN"}}, 0},
+		{http.Header{"Retry-After": {"1e300"}}, 365 * 24 * 3600 * 1000},
+		{http.Header{"Retry-After": {"soon"}}, 0},
+		{http.Header{"Retry-After": {"2"}, "Retry-After-Ms": {"1500.5"}}, 1501},
+		{http.Header{"Retry-After": {"2"}, "Retry-After-Ms": {"x"}}, 2000},
+		{http.Header{"Retry-After": {"Fri, 13 Nov 2026 10:01:30 GMT"}, "Date": {date}}, 90000},
+		{http.Header{"Retry-After": {"Fri, 13 Nov 2026 09:00:00 GMT"}, "Date": {date}}, 0},
+		{http.Header{"Retry-After": {"Fri, 13 Nov 1998 09:00:00 GMT"}}, 0},
+	}
+	for _, tt := range tests {
+		if got := answer.RetryAfterMs(tt.header); got != tt.want {
+			t.Errorf("RetryAfterMs(%v) = %d, want %d", tt.header, got, tt.want)
+		}
+	}
+	m := refusedMessage(t, answer.Refused(429, tests[1].header, []byte(`{"message":"slow down"}`)))
+	want := message.ErrorInfo{Status: 429, Class: message.ClassRateLimit, RetryAfterMs: 2000, Known: true}
+	if diff := cmp.Diff(want, message.ProviderError(m)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPoll: only an answer about the job itself settles it (D33).
+func TestPoll(t *testing.T) {
+	handle := message.DeferredHandle{Raw: []byte(`{"id" : "job", "x":1.0}`)}
+	pending := func(note string) string {
+		return `done deferred [] [{"type":"provider_error"` + note + `}] {"id" : "job", "x":1.0}`
+	}
+	failed := func(text, note string) string {
+		return `error error [] "acme/m1 at api.acme.test` + text + `" [{"type":"provider_error"` + note + `}]`
+	}
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{&net.DNSError{Err: "no such host", Name: "h"}, pending(`,"class":"network"`)},
+		{lasting{}, pending(`,"class":"invalid_request"`)},
+		{nil, pending(`,"class":"network"`)},
+		{answer.Garbled("x", nil), pending(`,"class":"server"`)},
+		{answer.Refused(429, http.Header{"Retry-After": {"7"}}, nil), pending(`,"status":429,"class":"rate_limit","retryAfterMs":7000`)},
+		{answer.Refused(429, nil, []byte("quota")), pending(`,"status":429,"class":"quota"`)},
+		{answer.Refused(503, nil, nil), pending(`,"status":503,"class":"server"`)},
+		{answer.Refused(408, nil, nil), pending(`,"status":408,"class":"timeout"`)},
+		{answer.Refused(404, nil, []byte("gone")), failed(" answered 404: gone", `,"status":404,"class":"invalid_request"`)},
+		{answer.Reported([]byte(`{"code":"server_error","message":"x"}`)), failed(": server_error: x", `,"class":"server"`)},
+		{answer.Permanent("expired"), failed(": expired", `,"class":"invalid_request"`)},
+	}
+	for _, tt := range tests {
+		got := collect(answer.Poll(t.Context(), request(), base(), handle, func(context.Context, *answer.Builder) error { return tt.err }))
+		if diff := cmp.Diff([]string{tt.want}, lines(t, got)); diff != "" {
+			t.Errorf("%v: %s", tt.err, diff)
+		}
+	}
+	got := collect(answer.Poll(t.Context(), request(), base(), handle, func(_ context.Context, b *answer.Builder) error {
+		b.Text().Add("here")
+		b.Done(message.StopStop, "")
+		return nil
+	}))
+	if end := got[len(got)-1]; end.Reason != message.StopStop {
+		t.Errorf("events %v", lines(t, got))
+	}
+}
