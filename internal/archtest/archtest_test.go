@@ -59,7 +59,7 @@ var own = map[string][]string{
 	"pkg/tool/program":      {"pkg/message", "pkg/engine/effect", "pkg/tool", "internal/fsx"},
 	"pkg/subsession":        {"pkg/engine", "pkg/engine/effect", "pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/telemetry":         {},
-	"pkg/model/modeltest":   {"pkg/model", "pkg/message", "pkg/engine/effect"},
+	"pkg/model/modeltest":   {"pkg/model", "pkg/message", "pkg/engine/effect", "pkg/model/transport"},
 
 	"internal/bulk":              {"pkg/store", "pkg/message"},
 	"internal/bulk/makesessions": {"internal/bulk", "pkg/store", "pkg/store/jsonl", "pkg/store/sqlite"},
