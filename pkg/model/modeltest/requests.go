@@ -204,8 +204,13 @@ func checkPairs(t *testing.T, k Kit, a Asked) {
 	t.Helper()
 	var open []string
 	seen := map[string]bool{}
+	var before item
 	for _, it := range items(t, k, a) {
+		last := before
+		before = it
 		switch {
+		case it.Role == message.RoleToolResult && last.Role == it.Role && last.CallID == it.CallID:
+			// Another block of the same result.
 		case it.Role == message.RoleAssistant && it.Block.Type == message.BlockToolCall:
 			if seen[it.Block.ID] || it.Block.ID == "" {
 				t.Errorf("call id %q is not unique", it.Block.ID)
