@@ -21,7 +21,11 @@ func TestChatSuite(t *testing.T) {
 		"other":  {ReasoningField: Reasoning, ReasoningBack: true, NoStreamOptions: true},
 		"mute":   {ReasoningField: ReasoningNone, Effort: EffortNone},
 	} {
-		t.Run(name, func(t *testing.T) { modeltest.Run(t, chatKit(q)) })
+		t.Run(name, func(t *testing.T) {
+			k := chatKit(q)
+			k.Brief = name != "plain"
+			modeltest.Run(t, k)
+		})
 	}
 }
 

@@ -151,10 +151,9 @@ func (c *chatMessages) assistant(m message.Message, blocks []message.Block) {
 	if text != "" {
 		c.buf = appendText(c.buf[:len(c.buf)-len("null")], text)
 	}
-	if thinking != "" && c.quirks.ReasoningBack && c.own(m) {
-		for _, field := range c.quirks.reasoningFields()[:1] {
-			c.buf = appendText(appendName(c.buf, field), thinking)
-		}
+	fields := c.quirks.reasoningFields()
+	if thinking != "" && c.quirks.ReasoningBack && len(fields) > 0 && c.own(m) {
+		c.buf = appendText(appendName(c.buf, fields[0]), thinking)
 	}
 	c.calls(calls)
 	c.buf = append(c.buf, '}')

@@ -15,8 +15,8 @@ type Quirks struct {
 	// ReasoningField is where thinking comes in answers: ReasoningContent,
 	// Reasoning or ReasoningNone. By default the first that is there counts.
 	ReasoningField string
-	// ReasoningBack is for servers that want a model's own thinking back, in the
-	// field that it came in.
+	// ReasoningBack is for servers that want a model's own thinking back. It goes
+	// in ReasoningField, by default in reasoning_content.
 	ReasoningBack bool
 	// Effort is how a thinking level is asked for: EffortFlat, which is the
 	// default, EffortNested or EffortNone.
