@@ -3,14 +3,16 @@ package cli
 import (
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/model"
+	"github.com/drover-run/drover/pkg/model/anthropic"
 	"github.com/drover-run/drover/pkg/model/catalogue"
+	"github.com/drover-run/drover/pkg/model/openai"
 	"github.com/drover-run/drover/pkg/model/scripted"
+	"github.com/drover-run/drover/pkg/model/transport"
 )
 
 // endpoint is a provider that is reached over the network, and what is known of
@@ -84,15 +86,36 @@ func (f *factory) newModels() effect.Models {
 	return registry
 }
 
-// maker makes the provider that speaks one of the interfaces.
-type maker func(model.Endpoint, providerConfig) model.Provider
-
-// reach makes what sends requests to an endpoint.
+// reach makes what sends requests to an endpoint. An *effect.UnknownModel says why
+// that cannot work.
 func (f *factory) reach(e *endpoint) (model.Provider, error) {
-	return f.makers[e.config.API](model.Endpoint{
+	trace, err := f.trace()
+	if err != nil {
+		return nil, err
+	}
+	client, err := transport.New(transport.Options{CAFile: e.config.CAFile, Idle: e.config.timeout, Trace: trace})
+	if err != nil {
+		return nil, &effect.UnknownModel{Reason: err.Error()}
+	}
+	at := model.Endpoint{
 		Provider: e.name, BaseURL: e.config.BaseURL, Key: e.key, Headers: e.config.Headers,
-		Client: http.DefaultClient, Models: e.models,
-	}, e.config), nil
+		Client: client, Models: e.models,
+	}
+	switch e.config.API {
+	case apiMessages:
+		return anthropic.New(at), nil
+	case apiResponses:
+		return openai.New(at), nil
+	}
+	return openai.NewCompatible(at, e.config.Quirks.quirks()), nil
+}
+
+// openTrace opens the file that requests to models are written to; nil for none.
+func (f *factory) openTrace() (*transport.Trace, error) {
+	if f.flags.traceHTTP == "" {
+		return nil, nil
+	}
+	return transport.OpenTrace(f.flags.traceHTTP)
 }
 
 // remote is the provider of an endpoint.

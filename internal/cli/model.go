@@ -97,7 +97,8 @@ func newModelListCmd(f *factory, runF func(context.Context, *modelListOptions) e
 		Use:   "list",
 		Short: "List the models that are described",
 		Long: `List the models that are described: the size of the window and of an answer in
-tokens, the thinking levels, and the prices of a million tokens in US dollars.
+tokens, the thinking levels, and the prices of a million tokens of input, of output
+and of what is read from the cache, in US dollars.
 Nothing is asked over the network.` + exitHelp(exitOK, exitUsage, exitIO),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -134,7 +135,7 @@ func runModelList(_ context.Context, o *modelListOptions) error {
 			d.int("usable", int64(usable))
 		})
 	}, func(w io.Writer) error {
-		t := table{header: []string{"model", "usable", "window", "answer", "images", "in/M", "out/M", "cached/M", "thinking"}}
+		t := table{header: []string{"model", "usable", "window", "answer", "images", "input", "output", "cached", "thinking"}}
 		for _, m := range all {
 			t.rows = append(t.rows, []string{
 				escapeLine(m.ref().String()), yesNo(m.unusable == ""), tokens(m.ContextWindow), tokens(m.MaxTokens), yesNo(m.Images),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model/catalogue"
+	"github.com/drover-run/drover/pkg/model/openai"
 	"github.com/drover-run/drover/pkg/model/scripted"
 )
 
@@ -33,8 +34,20 @@ type providerConfig struct {
 	Timeout       string                 `yaml:"timeout"`
 	CAFile        string                 `yaml:"ca_file"`
 	Models        map[string]modelConfig `yaml:"models"`
+	Quirks        quirksConfig           `yaml:"quirks"`
 
 	timeout time.Duration // 0 when not given
+}
+
+// quirksConfig says how an endpoint differs from the Chat Completions of OpenAI.
+type quirksConfig struct {
+	TokenField     string `yaml:"token_field"`
+	SystemRole     string `yaml:"system_role"`
+	StreamUsage    *bool  `yaml:"stream_usage"`
+	ReasoningField string `yaml:"reasoning_field"`
+	ReasoningBack  bool   `yaml:"reasoning_back"`
+	Effort         string `yaml:"effort"`
+	NoEnd          bool   `yaml:"no_end"`
 }
 
 // modelConfig is what a provider's configuration says of one model; what it leaves
@@ -103,6 +116,12 @@ func (p *providerConfig) complete(name string, from sources) *badField {
 	if bad := p.completeKey(from); bad != nil {
 		return bad
 	}
+	if p.API != apiCompletions && p.Quirks != (quirksConfig{}) {
+		return badAt("quirks", "are those of %s, not of %s", apiCompletions, p.API)
+	}
+	if bad := p.Quirks.check(); bad != nil {
+		return bad
+	}
 	for _, header := range slices.Sorted(maps.Keys(p.Headers)) {
 		if !regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$").MatchString(header) {
 			return &badField{[]string{"headers", header}, "is no name of a header"}
@@ -160,6 +179,31 @@ func (p *providerConfig) completeAPI(name string) *badField {
 		return badAt("base_url", "must end with its path: no query and no fragment")
 	}
 	return nil
+}
+
+func (q quirksConfig) check() *badField {
+	for _, f := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"token_field", q.TokenField, []string{openai.TokensClassic, openai.TokensModern}},
+		{"system_role", q.SystemRole, []string{openai.RoleSystem, openai.RoleDeveloper}},
+		{"reasoning_field", q.ReasoningField, []string{openai.ReasoningContent, openai.Reasoning, openai.ReasoningNone}},
+		{"effort", q.Effort, []string{openai.EffortFlat, openai.EffortNested, openai.EffortNone}},
+	} {
+		if f.value != "" && !slices.Contains(f.allowed, f.value) {
+			return badAt("quirks/"+f.name, "%q: want one of %s", f.value, strings.Join(f.allowed, ", "))
+		}
+	}
+	return nil
+}
+
+// quirks are the same for the provider.
+func (q quirksConfig) quirks() openai.Quirks {
+	return openai.Quirks{
+		TokenField: q.TokenField, SystemRole: q.SystemRole, NoStreamOptions: q.StreamUsage != nil && !*q.StreamUsage,
+		ReasoningField: q.ReasoningField, ReasoningBack: q.ReasoningBack, Effort: q.Effort, NoEnd: q.NoEnd,
+	}
 }
 
 // completeKey looks at where the key comes from. What stands in the place of a

@@ -24,7 +24,7 @@ func keyRows() []keyRow {
 }
 
 func helpConfig(out *printer) error {
-	rows, more := keyRows(), otherVariables()
+	rows, more, inner := keyRows(), otherVariables(), sections()
 	return out.result(nil, func(o *object) {
 		o.array("keys", len(rows), func(i int, o *object) {
 			o.str("key", rows[i].key)
@@ -37,6 +37,14 @@ func helpConfig(out *printer) error {
 			o.str("name", more[i].name)
 			o.str("meaning", more[i].what)
 		})
+		o.array("sections", len(inner), func(i int, o *object) {
+			o.str("key", inner[i].key)
+			o.array("fields", len(inner[i].fields), func(j int, o *object) {
+				o.str("name", inner[i].fields[j].name)
+				o.str("meaning", inner[i].fields[j].what)
+			})
+			o.str("example", inner[i].example)
+		})
 	}, func(w io.Writer) error {
 		p := &lines{w: w}
 		p.line("%s", configIntro)
@@ -46,6 +54,13 @@ func helpConfig(out *printer) error {
 		p.line("\nVariables that belong to no key:\n")
 		for _, v := range more {
 			p.line("  %-22s  %s", v.name, v.what)
+		}
+		for _, s := range inner {
+			p.line("\nEach of %s has a name of letters, digits, underscores and hyphens, and any of\n", s.key)
+			for _, f := range s.fields {
+				p.line("  %s\n      %s", f.name, f.what)
+			}
+			p.line("\nsuch as\n\n%s", strings.TrimRight(indent(s.example, "  "), " \n"))
 		}
 		p.line("\nNO_COLOR, TERM=dumb: no colours. HOME, XDG_CACHE_HOME, XDG_CONFIG_HOME,\nXDG_DATA_HOME, XDG_RUNTIME_DIR: where things lie.")
 		return p.err

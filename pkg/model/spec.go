@@ -38,6 +38,18 @@ type Prices struct {
 	LongAbove int64
 }
 
+// Times are the prices of what is sold for a share of them, such as a batch.
+func (p Prices) Times(share float64) Prices {
+	for _, price := range []*float64{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.CacheWrite1h} {
+		*price *= share
+	}
+	if p.Long != nil {
+		long := p.Long.Times(share)
+		p.Long = &long
+	}
+	return p
+}
+
 // Cost is the price of a usage. Cache writes that live an hour are part of the
 // usage's cache writes and have a price of their own.
 func (p Prices) Cost(u message.Usage) message.Cost {

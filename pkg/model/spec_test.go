@@ -45,3 +45,17 @@ func TestCost(t *testing.T) {
 		})
 	}
 }
+
+// Half the prices make half the cost, for a prompt of any length, and leave the
+// whole ones alone.
+func TestTimes(t *testing.T) {
+	whole := model.Prices{Input: 2, Output: 8, CacheRead: 1, CacheWrite: 4, CacheWrite1h: 16, LongAbove: 10, Long: &model.Prices{Input: 32, Output: 64}}
+	half := whole.Times(0.5)
+	want := model.Prices{Input: 1, Output: 4, CacheRead: 0.5, CacheWrite: 2, CacheWrite1h: 8, LongAbove: 10, Long: &model.Prices{Input: 16, Output: 32}}
+	if diff := cmp.Diff(want, half); diff != "" {
+		t.Error(diff)
+	}
+	if whole.Long.Input != 32 {
+		t.Error("the prices of long prompts were changed in place")
+	}
+}

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 
@@ -159,6 +160,7 @@ func (k *Block) End() {
 
 // arguments returns raw where it is an object, else the best reading of it.
 func arguments(raw []byte) []byte {
+	raw = bytes.TrimSpace(raw)
 	if rawjson.KindOf(raw) == rawjson.Object && rawjson.Valid(raw) == nil {
 		return raw
 	}
