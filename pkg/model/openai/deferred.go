@@ -59,7 +59,7 @@ func (m *responsesModel) submit(ctx context.Context, b *answer.Builder, req effe
 func (m *responsesModel) Poll(ctx context.Context, handle message.DeferredHandle, req effect.Request) effect.Events {
 	return answer.Poll(ctx, req, m.base(), handle, func(ctx context.Context, b *answer.Builder) error {
 		var query responses.ResponseGetParams
-		if reasoningEffort(m.spec, req.Thinking) != "" {
+		if reasons(m.spec, req.Thinking) {
 			query.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 		}
 		res, err := m.send(ctx, b, func(options ...option.RequestOption) error {

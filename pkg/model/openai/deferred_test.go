@@ -113,7 +113,7 @@ func TestPollSettles(t *testing.T) {
 		{"failed", `"status":"failed","error":{"code":"server_error","message":"Oops."}`, "server_error: Oops."},
 		{"cancelled", `"status":"cancelled"`, `the response ended as "cancelled"`},
 		{"expired", `"status":"expired"`, `the response ended as "expired"`},
-		{"incomplete", `"status":"incomplete","incomplete_details":{"reason":"content_filter"}`, "the provider's content filter stopped the answer (content_filter)"},
+		{"incomplete", `"status":"incomplete","incomplete_details":{"reason":"content_filter"}`, "the provider's content filter stopped the answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := jobs(t, tt.step)

@@ -169,7 +169,9 @@ func readAnswer(b *answer.Builder, res *http.Response) error {
 		return a.whole(data)
 	case "text/html":
 		page, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // what there is of it
-		return answer.Garbled("a web page", page)
+		refusal := answer.Garbled("a web page", page)
+		refusal.Class = message.ClassInvalidRequest // it would come again
+		return refusal
 	}
 	return a.stream(res.Body)
 }

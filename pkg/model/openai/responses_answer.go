@@ -326,15 +326,17 @@ func failed(fault []byte) error {
 // incomplete ends an answer that was cut off. Only the output limit leaves one
 // that counts.
 func (a *responsesAnswer) incomplete(details []byte) error {
-	switch reason, _ := rawjson.GetString(details, "reason"); reason {
-	case "max_output_tokens":
+	reason, _ := rawjson.GetString(details, "reason")
+	if reason == "max_output_tokens" {
 		a.b.Done(message.StopLength, reason)
 		return nil
-	case "content_filter":
-		return answer.Permanent("the provider's content filter stopped the answer (content_filter)")
-	default:
-		return answer.Permanent("the answer is incomplete: " + reason)
 	}
+	refusal := answer.Permanent("the answer is incomplete: " + reason)
+	if reason == "content_filter" {
+		refusal.Text = "the provider's content filter stopped the answer"
+	}
+	refusal.RawStop = reason
+	return refusal
 }
 
 // responsesUsage reads the usage; input counts what neither came from the cache

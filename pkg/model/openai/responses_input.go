@@ -3,6 +3,7 @@ package openai
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -41,9 +42,11 @@ func (in *input) add(m message.Message) {
 	}
 	switch m.Role() {
 	case message.RoleUser:
-		in.item(`{"role":"user","content":`)
-		in.content(blocks)
-		in.items = append(in.items, '}')
+		if blocks = sayable(blocks); len(blocks) > 0 {
+			in.item(`{"role":"user","content":`)
+			in.content(blocks)
+			in.items = append(in.items, '}')
+		}
 	case message.RoleSystem:
 		in.item(`{"role":"developer","content":`)
 		in.items = append(appendText(in.items, m.Text()), '}')
@@ -52,6 +55,13 @@ func (in *input) add(m message.Message) {
 	case message.RoleAssistant:
 		in.assistant(m, blocks)
 	}
+}
+
+// sayable returns the blocks that say something.
+func sayable(blocks []message.Block) []message.Block {
+	return slices.DeleteFunc(blocks, func(b message.Block) bool {
+		return b.Type != message.BlockImage && (b.Type != message.BlockText || b.Text == "")
+	})
 }
 
 // content appends user content as a list of parts.
@@ -99,7 +109,7 @@ func (in *input) result(m message.Message, blocks []message.Block) {
 	if plain {
 		in.items = appendText(in.items, m.Text())
 	} else {
-		in.content(blocks)
+		in.content(sayable(blocks))
 	}
 	in.items = append(in.items, '}')
 }

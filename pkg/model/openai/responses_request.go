@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -58,43 +57,32 @@ func appendRequest(b []byte, provider string, spec model.Spec, req effect.Reques
 }
 
 // appendReasoning asks for reasoning, and for the encrypted items that carry it
-// to the next request. Models that do not reason refuse both.
+// to the next request.
 func appendReasoning(b []byte, spec model.Spec, level message.ThinkingLevel) []byte {
-	effort := reasoningEffort(spec, level)
-	if effort == "" {
-		return b
+	if reasons(spec, level) {
+		b = append(appendName(b, "include"), `["reasoning.encrypted_content"]`...)
 	}
-	b = append(appendName(b, "include"), `["reasoning.encrypted_content"]`...)
-	b = appendText(append(appendName(b, "reasoning"), `{"effort":`...), effort)
-	if effort != "none" {
-		b = append(b, `,"summary":"auto"`...)
+	switch {
+	case !isOff(level):
+		b = appendText(append(appendName(b, "reasoning"), `{"effort":`...), string(level))
+		b = append(b, `,"summary":"auto"}`...)
+	case takesNone(spec.ID):
+		b = append(appendName(b, "reasoning"), `{"effort":"none"}`...)
 	}
-	return append(b, '}')
+	return b
 }
 
-// reasoningEffort names a level as the API does, "" when reasoning is not to be
-// mentioned. A model that cannot do without reasoning does as little as it can.
-func reasoningEffort(spec model.Spec, level message.ThinkingLevel) string {
-	switch {
-	case len(spec.Thinking) == 0:
-		return ""
-	case level != "" && level != message.ThinkingOff:
-		return string(level)
-	case spec.Assumed:
-		return ""
-	case takesNone(spec.ID):
-		return "none"
-	}
-	for _, l := range message.ThinkingLevels() {
-		if slices.Contains(spec.Thinking, l) {
-			return string(l)
-		}
-	}
-	return ""
+// reasons tells whether the answer may hold reasoning. Models that do not reason
+// refuse to be asked for it, so one that nobody described is asked only when the
+// user does.
+func reasons(spec model.Spec, level message.ThinkingLevel) bool {
+	return !isOff(level) || len(spec.Thinking) > 0 && !spec.Assumed
 }
+
+func isOff(level message.ThinkingLevel) bool { return level == "" || level == message.ThinkingOff }
 
 // takesNone tells whether a model can be asked not to reason: the general ones
-// can from gpt-5.1 on.
+// can from gpt-5.1 on. Any other does what its vendor made it do.
 func takesNone(id string) bool {
 	version, ok := strings.CutPrefix(id, "gpt-")
 	if !ok || strings.Contains(version, "-pro") || strings.Contains(version, "-codex") {

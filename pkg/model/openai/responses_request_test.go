@@ -69,6 +69,7 @@ func TestInput(t *testing.T) {
 		{"an image for a model that takes none", blind, []message.Message{user(`[{"type":"image","data":"aGk=","mimeType":"image/png"}]`)}, []string{
 			`{"role":"user","content":[{"type":"input_text","text":"(an image was left out: this model takes none)"}]}`,
 		}},
+		{"nothing to say", thinker, []message.Message{user(`[{"type":"text","text":""},{"type":"future","text":"x"}]`), said(`{"type":"text","text":""}`)}, nil},
 		{"half a character", thinker, []message.Message{user(`"a\ud83db"`)}, []string{
 			`{"role":"user","content":[{"type":"input_text","text":"a` + "\uFFFD" + `b"}]}`,
 		}},
@@ -164,28 +165,31 @@ func TestRequestBody(t *testing.T) {
 	}
 }
 
-func TestReasoningEffort(t *testing.T) {
+func TestAppendReasoning(t *testing.T) {
 	levels := []message.ThinkingLevel{message.ThinkingMinimal, message.ThinkingHigh}
+	const include = `,"include":["reasoning.encrypted_content"]`
+	const high = include + `,"reasoning":{"effort":"high","summary":"auto"}`
+	const none = `,"reasoning":{"effort":"none"}`
 	for _, tt := range []struct {
 		id    string
 		level message.ThinkingLevel
 		spec  model.Spec
 		want  string
 	}{
-		{"gpt-5", message.ThinkingHigh, model.Spec{Thinking: levels}, "high"},
-		{"gpt-5", message.ThinkingOff, model.Spec{Thinking: levels}, "minimal"},
-		{"gpt-5-2025-08-07", message.ThinkingOff, model.Spec{Thinking: levels}, "minimal"},
-		{"gpt-5.1", message.ThinkingOff, model.Spec{Thinking: levels}, "none"},
-		{"gpt-6-mini", "", model.Spec{Thinking: levels}, "none"},
-		{"gpt-5.2-pro", message.ThinkingOff, model.Spec{Thinking: levels[1:]}, "high"},
-		{"o3", message.ThinkingOff, model.Spec{Thinking: levels[1:]}, "high"},
+		{"gpt-5", message.ThinkingHigh, model.Spec{Thinking: levels}, high},
+		{"gpt-5", message.ThinkingOff, model.Spec{Thinking: levels}, include},
+		{"gpt-5-2025-08-07", "", model.Spec{Thinking: levels}, include},
+		{"gpt-5.1", message.ThinkingOff, model.Spec{Thinking: levels}, include + none},
+		{"gpt-6-mini", "", model.Spec{Thinking: levels}, include + none},
+		{"gpt-5.2-pro", message.ThinkingOff, model.Spec{Thinking: levels}, include},
+		{"gpt-5.3-codex", message.ThinkingOff, model.Spec{Thinking: levels}, include},
 		{"gpt-4.1", message.ThinkingOff, model.Spec{}, ""},
 		{"house", message.ThinkingOff, model.Spec{Thinking: levels, Assumed: true}, ""},
-		{"house", message.ThinkingHigh, model.Spec{Thinking: levels, Assumed: true}, "high"},
+		{"house", message.ThinkingHigh, model.Spec{Thinking: levels, Assumed: true}, high},
 	} {
 		tt.spec.ID = tt.id
-		if got := reasoningEffort(tt.spec, tt.level); got != tt.want {
-			t.Errorf("%s at %q: effort %q, want %q", tt.id, tt.level, got, tt.want)
+		if diff := cmp.Diff("?"+tt.want, string(appendReasoning([]byte("?"), tt.spec, tt.level))); diff != "" {
+			t.Errorf("%s at %q: %s", tt.id, tt.level, diff)
 		}
 	}
 }
