@@ -71,7 +71,7 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 	return engine.Options{
 		Telemetry: spans,
 		Session:   s, Models: b.models(), Tools: tools, Seed: seed,
-		SystemPrompt: c.systemPrompt,
+		SystemPrompt: func(engine.Prompting) string { return c.systemPrompt },
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
 		},
