@@ -41,7 +41,7 @@ func drawLine(t *rapid.T, i int) string {
 	kind := rapid.SampledFrom([]string{`"message"`, `"message"`, `"message"`, `"custom","customType":"c"`, `"custom"`, `"compaction"`, `"novel"`, `"message","customType":"c"`}).Draw(t, "type")
 	parent := "null"
 	if i > 0 {
-		parent = `"e0"`
+		parent = fmt.Sprintf(`"e%d"`, rapid.SampledFrom([]int{0, 0, i - 1}).Draw(t, "parent"))
 	}
 	return fmt.Sprintf(`{"kind":"entry","seq":%d,"timestamp":2,"id":"e%d","parentId":%s,"type":%s%s}`, i+10, i, parent, kind,
 		rapid.SampledFrom(entryTexts).Draw(t, "text"))

@@ -45,6 +45,18 @@ func (v *Verdicts) row(i int) *store.Verdict {
 	return &sound
 }
 
+// place is the Place of a judged snapshot: Replay has refused what it excludes.
+func (s *State) place(id string) (n int, kind store.IDKind) {
+	name, _, _ := s.ids.find(&s.history, id)
+	switch {
+	case name > 0:
+		return int(name - 1), store.IDEntry
+	case name < 0:
+		return 0, store.IDUsage
+	}
+	return 0, store.IDFree
+}
+
 // Judged makes the State's snapshots judged. It is for a State that nobody reads
 // yet, and to which nothing more will be added.
 func (s *State) Judged(v *Verdicts) { s.verdicts = v }
