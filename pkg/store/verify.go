@@ -152,7 +152,7 @@ type verifier struct {
 	place   func(id string) (n int, kind IDKind)
 	reached []chainRef
 
-	newestID string // the id that was given last, and what is known of it
+	newestID string // of the entry that came last, and what is known of it
 	newest   known
 
 	orphan []orphan // references that nothing earlier satisfied

@@ -97,7 +97,9 @@ func (v *verifier) take(what, id string, k known) {
 	case k.kind == IDEntry:
 		v.reached = append(v.reached, k.calls)
 	}
-	v.newest, v.newestID = k, id
+	if k.kind == IDEntry {
+		v.newest, v.newestID = k, id
+	}
 }
 
 // named returns what is known of an id; most name what came just before.

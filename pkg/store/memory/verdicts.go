@@ -31,10 +31,11 @@ func (v *Verdicts) entry(i int) *store.Verdict {
 	if !v.entries[i] {
 		return nil
 	}
-	if x, ok := v.calling[i]; ok {
-		return &x
+	if _, ok := v.calling[i]; !ok {
+		return &sound
 	}
-	return &sound
+	x := v.calling[i] // declared here, as it moves to the heap where it is declared
+	return &x
 }
 
 // row returns the verdict on a sound usage row, nil on any other.
