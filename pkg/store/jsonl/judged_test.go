@@ -101,6 +101,36 @@ func TestJudgingDoesNotShow(t *testing.T) {
 	})
 }
 
+// Somebody who looks at the records of a check sees their payloads, whatever was
+// judged.
+func TestSeenPayloadsAreThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	text := oneHeader + `{"kind":"entry","seq":1,"timestamp":2,"id":"e1","parentId":null,"type":"message"` + entryTexts[1] + "}\n" +
+		`{"kind":"usage","seq":2,"id":"u","adjustment":false,"usage":{"input":1}}` + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Driver{}.ViewJudged(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var seen []string
+	v := store.Verification{Seen: func(r *store.Record) {
+		switch {
+		case r.Entry != nil:
+			seen = append(seen, string(r.Entry.Payload))
+		case r.Usage != nil:
+			seen = append(seen, string(r.Usage.Usage))
+		}
+	}}
+	for range v.Problems(t.Context(), r) {
+	}
+	if diff := cmp.Diff([]string{`{` + entryTexts[1][1:] + `}`, `{"input":1}`}, seen); diff != "" {
+		t.Errorf("payloads seen (-want +got):\n%s", diff)
+	}
+}
+
 // What was judged sound is not read again.
 func TestSoundPayloadsAreReadOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.jsonl")
