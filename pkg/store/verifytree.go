@@ -86,21 +86,36 @@ type orphan struct {
 
 // take gives an id to an entry or a usage row, which what calls.
 func (v *verifier) take(what, id string, k known) {
-	key := KeyOf(id)
-	if _, taken := v.ids[key]; taken {
-		v.fail("duplicate_id", what+id, "the id is taken by an earlier entry or usage row")
-		return
+	switch {
+	case v.place == nil:
+		key := KeyOf(id)
+		if _, taken := v.ids[key]; taken {
+			v.fail("duplicate_id", what+id, "the id is taken by an earlier entry or usage row")
+			return
+		}
+		v.ids[key] = k
+	case k.kind == IDEntry:
+		v.reached = append(v.reached, k.calls)
 	}
-	v.ids[key] = k
-	v.newest, v.newestID = k, id
+	if k.kind == IDEntry {
+		v.newest, v.newestID = k, id
+	}
 }
 
 // named returns what is known of an id; most name what came just before.
 func (v *verifier) named(id string) known {
-	if id == v.newestID {
+	switch {
+	case id == v.newestID:
 		return v.newest
+	case v.place == nil:
+		return v.ids[KeyOf(id)]
 	}
-	return v.ids[KeyOf(id)]
+	n, kind := v.place(id)
+	k := known{kind: kind}
+	if kind == IDEntry && n < len(v.reached) {
+		k.calls = v.reached[n]
+	}
+	return k
 }
 
 func (v *verifier) entry(e *Entry, verdict *Verdict) {
@@ -300,7 +315,7 @@ func (v *verifier) ledger(u *UsageRow, where string) {
 // references judges what pointed to something that had not come yet.
 func (v *verifier) references() {
 	for _, o := range v.orphan {
-		kind := v.ids[KeyOf(o.target)].kind
+		kind := v.named(o.target).kind
 		switch {
 		case o.usage && kind != IDEntry:
 			v.warn("usage_entry", "usage "+o.id, "the usage row belongs to entry %s, which does not exist", o.target)
