@@ -228,42 +228,59 @@ func send(ctx context.Context, to chan<- report, r report) error {
 	}
 }
 
-// index is the only writer.
+// index is the only writer. While it writes what has come, it takes as much again, so
+// that the readers need not wait.
 func (s *syncing) index(ctx context.Context, reports <-chan report, total int) error {
 	var p pending
-	for r := range reports {
-		switch {
-		case r.batch != nil:
-			p.add(r.batch)
-		case errors.Is(r.err, store.ErrNotFound): // it went meanwhile; the next sync removes it
-		case r.err != nil && ctx.Err() == nil:
-			l := *r.job.listed
-			l.Err = r.err
-			s.done.skip(s.o, l)
-		case r.err == nil:
-			s.done.Changed++
+	written := make(chan error)
+	busy := false
+	for open := true; open || busy; {
+		in := reports
+		if busy && (p.full() || !open) {
+			in = nil
 		}
-		if r.ended {
-			s.ended++
-			if s.o.Progress != nil {
-				s.o.Progress(s.ended, total)
+		select {
+		case r, ok := <-in:
+			if open = ok; ok {
+				s.note(ctx, &p, r, total)
 			}
-		}
-		if p.full() {
-			if err := s.x.flush(ctx, &p, s.done); err != nil {
+		case err := <-written:
+			if busy = false; err != nil {
 				return err
 			}
 		}
+		if !busy && len(p.batches) > 0 && (p.full() || !open) {
+			go s.write(ctx, p.batches, written)
+			p, busy = pending{}, true
+		}
 	}
-	return s.x.flush(ctx, &p, s.done)
+	return nil
 }
 
-func (x *Index) flush(ctx context.Context, p *pending, done *Synced) error {
-	if len(p.batches) == 0 {
-		return nil
+// note takes one report.
+func (s *syncing) note(ctx context.Context, p *pending, r report, total int) {
+	switch {
+	case r.batch != nil:
+		p.add(r.batch)
+	case errors.Is(r.err, store.ErrNotFound): // it went meanwhile; the next sync removes it
+	case r.err != nil && ctx.Err() == nil:
+		l := *r.job.listed
+		l.Err = r.err
+		s.done.skip(s.o, l)
+	case r.err == nil:
+		s.done.Changed++
 	}
-	n, err := x.apply(ctx, p.batches)
-	done.Entries += n
-	*p = pending{}
-	return err
+	if !r.ended {
+		return
+	}
+	s.ended++
+	if s.o.Progress != nil {
+		s.o.Progress(s.ended, total)
+	}
+}
+
+func (s *syncing) write(ctx context.Context, batches []*batch, written chan<- error) {
+	n, err := s.x.apply(ctx, batches)
+	s.done.Entries += n
+	written <- err
 }
