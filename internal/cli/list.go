@@ -153,8 +153,11 @@ func runList(ctx context.Context, o *listOptions) error {
 func (o *listOptions) collect(ctx context.Context) (items []*sessionItem, backups int, err error) {
 	order := strings.TrimPrefix(o.sort, "-")
 	full := len(o.filter.statuses) > 0 || o.filter.byName || o.filter.cwd != "" || !slices.Contains(headerFields(), order)
-	all := o.filter.since == 0 && (full || o.limit == 0 && !o.headerOnly())
-	listed, err := o.repo.ListFolder(ctx, all)
+	depth := store.ListHeaders
+	if o.filter.since == 0 && (full || o.limit == 0 && !o.headerOnly()) {
+		depth = store.ListSummaries
+	}
+	listed, err := o.repo.ListFolder(ctx, depth)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -18,6 +18,9 @@ type Listed struct {
 	// Summary is what the catalog knows of the session as it is now, nil when that
 	// is nothing: Summarize reads it (D62).
 	Summary *Summary
+	// Unread tells that nothing was read of the session yet: its id is that of its
+	// name. Only ListUnread leaves one so.
+	Unread bool
 
 	stamp stamp // of the files before anything was read of them
 }
@@ -37,7 +40,7 @@ func (l Listed) Stamp() string {
 // that is damaged or unreadable has Err and is never left out; so has the second
 // file of an id.
 func (r *Repo) List(ctx context.Context) ([]Listed, error) {
-	l, err := r.ListFolder(ctx, false)
+	l, err := r.ListFolder(ctx, ListHeaders)
 	return l.Sessions, err
 }
 
@@ -49,20 +52,27 @@ type Listing struct {
 	Backups []string
 }
 
-// ListFolder is List with the backups. summarize is for somebody who will have every
-// session summarized: one whose header costs as much as the whole is opened once for
-// both.
-func (r *Repo) ListFolder(ctx context.Context, summarize bool) (Listing, error) {
-	whole := func(Ref) bool { return false }
-	if summarize {
-		whole = r.headerIsView
-	}
+// Depth says how much a list reads of the sessions that the catalog does not know.
+type Depth int
+
+// ListHeaders reads headers. The others are for who needs more than that: a session
+// whose header costs as much as the whole is summarized at once by ListSummaries, and
+// left to ReadUnread by ListUnread.
+const (
+	ListHeaders Depth = iota
+	ListSummaries
+	ListUnread
+)
+
+// ListFolder is List with the backups, and to any depth. Of files that ListUnread has
+// left, none is marked as the second one of an id.
+func (r *Repo) ListFolder(ctx context.Context, depth Depth) (Listing, error) {
 	f, err := r.folder()
 	if err != nil {
 		return Listing{}, err
 	}
 	defer f.close()
-	sessions, err := r.list(ctx, f, whole)
+	sessions, err := r.list(ctx, f, depth)
 	return Listing{Sessions: sessions, Backups: f.backups()}, err
 }
 
@@ -79,7 +89,7 @@ func (r *Repo) headerIsView(ref Ref) bool {
 	return ok && h.HeaderIsView()
 }
 
-func (r *Repo) list(ctx context.Context, f *folder, whole func(Ref) bool) ([]Listed, error) {
+func (r *Repo) list(ctx context.Context, f *folder, depth Depth) ([]Listed, error) {
 	var stores []Ref
 	var cached map[string]*catalogRow
 	var err error
@@ -101,14 +111,14 @@ func (r *Repo) list(ctx context.Context, f *folder, whole func(Ref) bool) ([]Lis
 		if listed[i] = listedAs(stores[i], now, stable, cached[name]); listed[i].Summary != nil {
 			return
 		}
-		if whole(stores[i]) {
-			var h Header
-			if rows[i], h = r.look(ctx, &listed[i]); listed[i].Summary != nil {
-				listed[i].Header, listed[i].Ref.ID = h, h.ID
-				return
-			}
+		switch {
+		case depth == ListHeaders || !r.headerIsView(stores[i]):
+			listed[i] = r.inspect(ctx, listed[i])
+		case depth == ListUnread:
+			listed[i].Unread = true
+		default:
+			rows[i] = r.lookOrInspect(ctx, &listed[i], nil)
 		}
-		listed[i] = r.inspect(ctx, listed[i])
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -116,6 +126,33 @@ func (r *Repo) list(ctx context.Context, f *folder, whole func(Ref) bool) ([]Lis
 	r.catalog().add(rows)
 	markDuplicates(listed)
 	return listed, nil
+}
+
+// ReadUnread reads what ListUnread has left, on every core, and keeps the summaries
+// for the next time. use, when set, is called with each session that can be read,
+// while it is open; from several goroutines. The error is that of ctx.
+func (r *Repo) ReadUnread(ctx context.Context, listed []Listed, use func(*Listed, Reader)) error {
+	rows := make([]*catalogRow, len(listed))
+	each(len(listed), func(i int) {
+		if listed[i].Unread && ctx.Err() == nil {
+			rows[i] = r.lookOrInspect(ctx, &listed[i], use)
+		}
+	})
+	r.catalog().add(rows)
+	markDuplicates(listed)
+	return ctx.Err()
+}
+
+// lookOrInspect reads the session, or why it cannot be read.
+func (r *Repo) lookOrInspect(ctx context.Context, l *Listed, use func(*Listed, Reader)) (keep *catalogRow) {
+	l.Unread = false
+	row, h := r.look(ctx, l, use)
+	if l.Summary == nil {
+		*l = r.inspect(ctx, *l)
+		return nil
+	}
+	l.Header, l.Ref.ID = h, h.ID
+	return row
 }
 
 // listedAs is what the catalog knows of a session as it is now, without a summary
@@ -156,7 +193,7 @@ func markDuplicates(listed []Listed) {
 	for i, l := range listed {
 		j, seen := first[l.Ref.ID]
 		switch {
-		case l.Err != nil:
+		case l.Err != nil || l.Unread:
 		case !seen:
 			first[l.Ref.ID] = i
 		case outranks(l, listed[j]):

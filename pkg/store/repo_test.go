@@ -86,7 +86,7 @@ func TestNewRepoTouchesNothing(t *testing.T) {
 		t.Error("a repository without drivers was accepted")
 	}
 	r, _, _ := twoBackends(t)
-	if l, err := r.ListFolder(t.Context(), false); err != nil || len(l.Sessions)+len(l.Backups) > 0 {
+	if l, err := r.ListFolder(t.Context(), store.ListHeaders); err != nil || len(l.Sessions)+len(l.Backups) > 0 {
 		t.Errorf("an absent repository lists %+v, %v", l, err)
 	}
 	if _, err := r.Resolve(t.Context(), "@last"); !errors.Is(err, store.ErrNotFound) {
@@ -278,7 +278,7 @@ func TestB56ListLeavesNothingOut(t *testing.T) {
 			t.Errorf("%s: view %v, open %v", name, viewErr, openErr)
 		}
 	}
-	listing, err := r.ListFolder(t.Context(), false)
+	listing, err := r.ListFolder(t.Context(), store.ListHeaders)
 	if want := []string{file("good.jsonl.bak")}; err != nil || !cmp.Equal(listing.Backups, want) {
 		t.Errorf("backups %v, %v", listing.Backups, err)
 	}

@@ -302,16 +302,19 @@ func listsToSummarize(t *testing.T, f *fixture) {
 			t.Fatal(err)
 		}
 	}
-	var got [2][]store.Listed
+	var got [3][]store.Listed
 	for i := range got {
 		if err := os.RemoveAll(filepath.Join(f.dir, ".drover-catalog")); err != nil {
 			t.Fatal(err)
 		}
-		listing, err := r.ListFolder(t.Context(), i == 1)
+		listing, err := r.ListFolder(t.Context(), store.Depth(i))
 		if err != nil {
 			t.Fatal(err)
 		}
 		listed := listing.Sessions
+		if err := r.ReadUnread(t.Context(), listed, nil); err != nil {
+			t.Fatal(err)
+		}
 		all := make([]*store.Listed, len(listed))
 		for j := range listed {
 			all[j] = &listed[j]
