@@ -38,6 +38,7 @@ type config struct {
 	telemetryFile string
 	providers     map[string]providerConfig
 	programs      programs
+	mcp           []mcpServer
 }
 
 // setting is one configuration key: its default and how its text is read. The
@@ -62,7 +63,7 @@ func settings() []setting {
 			c.thinking, err = message.ParseThinkingLevel(s)
 			return err
 		}},
-		{key: "tools", what: "what a session starts with: some of bash, read, write, edit and the configured programs", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
+		{key: "tools", what: "what a session starts with: some of bash, read, write, edit, the configured programs and SERVER__TOOL of MCP servers", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
 		{key: "system_prompt", what: "sent with every request", set: func(c *config, s string) error { c.systemPrompt = s; return nil }},
 		{key: "retry.max_retries", what: "how often a failed request is repeated", fallback: "3", set: count(func(c *config, n int64) { c.maxRetries = n })},
 		{key: "retry.base_delay", what: "the wait before the first repetition; it doubles", fallback: "2s", set: duration(func(c *config, d time.Duration) { c.baseDelay = d })},
@@ -82,7 +83,7 @@ func settings() []setting {
 
 // laterKeys are the first words of keys that other versions of drover know.
 func laterKeys() []string {
-	return []string{"context_files", "mcp", "hooks", "delegation", "workspaces"}
+	return []string{"context_files", "hooks", "delegation", "workspaces"}
 }
 
 func oneOf(set func(*config, string), allowed ...string) func(*config, string) error {
@@ -214,6 +215,9 @@ func resolveConfig(from sources) (*config, error) {
 		return nil, err
 	}
 	if c.programs, err = readPrograms(from); err != nil {
+		return nil, err
+	}
+	if c.mcp, err = readServers(from); err != nil {
 		return nil, err
 	}
 	return c, c.locateRepo(from.env)

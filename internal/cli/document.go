@@ -20,6 +20,7 @@ func documentRows() []keyRow {
 		{key: "templates", what: fmt.Sprintf(folder, "templates")},
 		{key: "providers", what: "where models are reached, and what is known of them, by the provider's name; see below", fileOnly: true},
 		{key: "programs", what: "programs that models may call as tools, by the tool's name; `drover help programs`", fileOnly: true},
+		{key: "mcp", what: "servers of the Model Context Protocol, by name; `drover help mcp`", fileOnly: true},
 	}
 }
 

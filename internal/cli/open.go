@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/message"
@@ -160,7 +161,10 @@ func (b *base) withHarness(ctx context.Context, s *store.Session, use func(*engi
 	return withOptions(ctx, options, use)
 }
 
-func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) error {
+func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) (err error) {
+	if tools, ok := o.Tools.(io.Closer); ok {
+		defer func() { err = firstOf(err, tools.Close()) }()
+	}
 	h, err := engine.New(ctx, o)
 	if err != nil {
 		return firstOf(err, o.Session.Close())

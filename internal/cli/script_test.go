@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		"drover":      func() { os.Exit(int(run(strictFactory(), os.Args[1:]))) },
 		"drover-kill": killMain,
 		answerChild:   answerMain,
+		"mcpserver":   mcpServerMain,
 	})
 }
 
