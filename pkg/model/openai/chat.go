@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"sync"
 
-	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
@@ -27,10 +27,11 @@ func NewCompatible(e model.Endpoint, q Quirks) model.Provider {
 	if e.BaseURL == "" {
 		e.BaseURL = vendorURL
 	}
-	return &chatProvider{endpoint: e, quirks: q, client: sync.OnceValue(func() *sdk.Client {
-		// The SDK's own constructor would read OpenAI's key and headers from the
+	return &chatProvider{endpoint: e, quirks: q, client: sync.OnceValue(func() *responses.ResponseService {
+		// The SDK's whole client would read OpenAI's key and headers from the
 		// environment, which are not this server's to see.
-		return &sdk.Client{Options: responsesOptions(e)}
+		service := responses.NewResponseService(append(responsesOptions(e), option.WithMiddleware(toChat))...)
+		return &service
 	})}
 }
 
@@ -38,7 +39,15 @@ func NewCompatible(e model.Endpoint, q Quirks) model.Provider {
 type chatProvider struct {
 	endpoint model.Endpoint
 	quirks   Quirks
-	client   func() *sdk.Client
+	client   func() *responses.ResponseService
+}
+
+// toChat turns a call of the SDK's Responses service into one of Chat
+// Completions. The SDK's own service for these is in a package that takes longer
+// to initialize than all else in it, and every command would wait for that.
+func toChat(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	req.URL = req.URL.JoinPath("..", "chat", "completions")
+	return next(req)
 }
 
 // Models lists the described models.
@@ -77,7 +86,8 @@ func (m *chatModel) Stream(ctx context.Context, req effect.Request) effect.Event
 		}
 		res, err := call(key, b.Response, func(options ...option.RequestOption) error {
 			options = append(options, option.WithRequestBody("application/json", body), option.WithHeader("Accept", "text/event-stream"))
-			return m.provider.client().Post(ctx, "chat/completions", nil, nil, options...)
+			_, err := m.provider.client().New(ctx, responses.ResponseNewParams{}, options...)
+			return err
 		})
 		if err != nil {
 			return err

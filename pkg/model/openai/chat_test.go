@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
@@ -309,7 +309,7 @@ func TestChatIsBuiltLate(t *testing.T) {
 	}}, Quirks{}).(*chatProvider)
 	built := false
 	client := p.client
-	p.client = func() *sdk.Client { built = true; return client() }
+	p.client = func() *responses.ResponseService { built = true; return client() }
 	if _, err := p.Resolve("m"); err != nil || built {
 		t.Errorf("Resolve = %v, built %t", err, built)
 	}
