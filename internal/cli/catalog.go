@@ -20,16 +20,11 @@ func (b *base) catalog() catalog { return catalog{models: b.models, tools: b.too
 
 // newTools are the tools of a session that works in cwd.
 func (f *factory) newTools(cwd string) (*tool.Registry, error) {
-	return tool.New(tool.Builtins(tool.Options{CWD: cwd, StripEnv: secretEnv})...)
-}
-
-// secretEnv tells the variables that no child process is started with (D44).
-func secretEnv(name string) bool {
-	switch name {
-	case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS":
-		return true
+	c, err := f.config()
+	if err != nil {
+		return nil, err
 	}
-	return false
+	return tool.New(tool.Builtins(tool.Options{CWD: cwd, StripEnv: c.secretEnv})...)
 }
 
 // check refuses a configuration whose model or tools do not exist.

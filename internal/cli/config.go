@@ -35,6 +35,7 @@ type config struct {
 	output        format
 	skills        []string // folders
 	templates     []string // folders
+	providers     map[string]providerConfig
 }
 
 // setting is one configuration key: its default and how its text is read. The
@@ -54,7 +55,7 @@ func settings() []setting {
 		{key: "repo", what: "the folder of the sessions", flag: "repo", folder: true, set: func(c *config, s string) error { c.repo = s; return nil }},
 		{key: "backend", what: "how new sessions are stored: sqlite or jsonl", fallback: "sqlite", set: oneOf(func(c *config, s string) { c.backend = s }, "sqlite", "jsonl")},
 		{key: "durability", what: "what a commit survives: the death of the process, or of the power", fallback: "process", set: oneOf(func(c *config, s string) { c.powerSafe = s == "power" }, "process", "power")},
-		{key: "model", what: "what a session starts with, PROVIDER/ID: scripted/echo or scripted/FILE", fallback: "scripted/echo", set: func(c *config, s string) (err error) { c.model, err = message.ParseModelRef(s); return err }},
+		{key: "model", what: "what a session starts with, PROVIDER/ID, such as scripted/echo; `drover model list` lists them", fallback: "scripted/echo", set: func(c *config, s string) (err error) { c.model, err = message.ParseModelRef(s); return err }},
 		{key: "thinking", what: "what a session starts with: off, minimal, low, medium, high, xhigh or max", fallback: "off", set: func(c *config, s string) (err error) {
 			c.thinking, err = message.ParseThinkingLevel(s)
 			return err
@@ -78,7 +79,7 @@ func settings() []setting {
 
 // laterKeys are the first words of keys that other versions of drover know.
 func laterKeys() []string {
-	return []string{"context_files", "providers", "programs", "mcp", "hooks", "delegation", "workspaces"}
+	return []string{"context_files", "programs", "mcp", "hooks", "delegation", "workspaces"}
 }
 
 func oneOf(set func(*config, string), allowed ...string) func(*config, string) error {
@@ -204,6 +205,9 @@ func resolveConfig(from sources) (*config, error) {
 		return nil, err
 	}
 	if c.templates, err = folders(from, "templates"); err != nil {
+		return nil, err
+	}
+	if c.providers, err = readProviders(from); err != nil {
 		return nil, err
 	}
 	return c, c.locateRepo(from.env)

@@ -21,7 +21,9 @@ func otherVariables() []variable {
 func variableNames() []string {
 	var names []string
 	for _, r := range keyRows() {
-		names = append(names, envName(r.key))
+		if name := r.variable(); name != "" {
+			names = append(names, name)
+		}
 	}
 	for _, v := range otherVariables() {
 		names = append(names, v.name)

@@ -4,10 +4,8 @@ import (
 	"context"
 
 	"github.com/drover-run/drover/pkg/engine"
-	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/migrate"
-	"github.com/drover-run/drover/pkg/model"
 	"github.com/drover-run/drover/pkg/model/scripted"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
@@ -37,13 +35,6 @@ func (f *factory) repoFor(command string, socket func(path string, fence int64) 
 		Migrations: migrate.Chain(),
 		Past:       subsession.Tombstones{Dir: c.repo}.Past,
 	})
-}
-
-// newModels registers the providers of this binary.
-func (f *factory) newModels() effect.Models {
-	registry := model.NewRegistry()
-	registry.Register(scripted.Name, scripted.New(scripted.Options{StateDir: f.env("DROVER_SCRIPT_STATE")}))
-	return registry
 }
 
 // seed is the configuration of a lane that has none yet.

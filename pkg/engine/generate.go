@@ -86,7 +86,7 @@ func (p *pass) missing(ctx context.Context, err error) (*DriveOutcome, error) {
 		op.KindRun: op.EventRunSuspend, op.KindCompaction: op.EventCompactionSuspend, op.KindNavigation: op.EventNavigationSuspend,
 	}
 	p.lane.h.events.emit(ctx, op.Event{Type: kinds[op.KindOf(t.State)], Lane: p.lane.name, RunID: p.operationID, Missing: &refusal.Missing})
-	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitMissing, Missing: &refusal.Missing}, nil
+	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitMissing, Missing: &refusal.Missing, Why: refusal}, nil
 }
 
 // prepare builds the request; everything that can fail before the intent fails

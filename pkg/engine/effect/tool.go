@@ -50,3 +50,12 @@ type DeferredModel interface {
 	Poll(ctx context.Context, handle message.DeferredHandle, req Request) Events
 	Cancel(ctx context.Context, handle message.DeferredHandle) error
 }
+
+// Adopter is a DeferredModel whose lost submissions can be found again (D34).
+type Adopter interface {
+	DeferredModel
+	// Adopt looks, with one question, for the job that was submitted for a reserved
+	// response entry id; since is when the id was reserved, Unix ms. False when there
+	// is none, and when the question got no answer.
+	Adopt(ctx context.Context, responseEntryID string, since int64) (message.DeferredHandle, bool)
+}

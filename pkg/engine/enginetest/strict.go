@@ -160,7 +160,10 @@ func (s strictModels) Resolve(ref message.ModelRef) (effect.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d, ok := m.(effect.DeferredModel); ok {
+	switch d := m.(type) {
+	case effect.Adopter:
+		return strictAdopter{strictDeferred{strictModel{m, s.complain}, d}, d}, nil
+	case effect.DeferredModel:
 		return strictDeferred{strictModel{m, s.complain}, d}, nil
 	}
 	return strictModel{m, s.complain}, nil
@@ -198,4 +201,13 @@ func (s strictDeferred) Poll(ctx context.Context, h message.DeferredHandle, req 
 
 func (s strictDeferred) Cancel(ctx context.Context, h message.DeferredHandle) error {
 	return s.deferred.Cancel(ctx, h)
+}
+
+type strictAdopter struct {
+	strictDeferred
+	adopter effect.Adopter
+}
+
+func (s strictAdopter) Adopt(ctx context.Context, responseEntryID string, since int64) (message.DeferredHandle, bool) {
+	return s.adopter.Adopt(ctx, responseEntryID, since)
 }

@@ -94,3 +94,30 @@ func TestSettleOrphan(t *testing.T) {
 	}
 	refuseElsewhere(t, op.PointEffectPending, func(turn op.Turn) (op.Plan, error) { return op.SettleOrphan(turn, m) })
 }
+
+// A submission whose job was found again suspends as if it had been answered;
+// nothing else can be adopted (D34).
+func TestSettleAdopted(t *testing.T) {
+	deferred := deferring(t, "acme", "job-1")
+	handle, _ := deferred.Get("deferred")
+	turn := run(generating(pending(2)))
+	got, err := op.SettleAdopted(turn, response(deferred))
+	wantPlan(t, got, err, op.Plan{
+		Writes: published(2, deferred),
+		Next: at(turn, op.DeferredPhase{Deferred: op.Deferred{
+			Status: op.DeferredSuspended, StepID: "s1", SourceEntryID: "r1", Configuration: config,
+		}}, "r1"),
+		Events: append(
+			told(true, op.Event{Type: op.EventRetryEnd, Step: "s1", Attempt: 2, Success: true}, turnEnd(deferred)),
+			op.Event{Type: op.EventRunSuspend, Lane: lane, RunID: "op1", Deferred: handle},
+		),
+	})
+	for name, m := range map[string]message.Message{
+		"an answer": answer(message.StopStop, "hi"), "another model's job": deferring(t, "other", "job-1"),
+	} {
+		if _, err := op.SettleAdopted(turn, response(m)); err == nil {
+			t.Errorf("%s was adopted", name)
+		}
+	}
+	refuseElsewhere(t, op.PointEffectPending, func(turn op.Turn) (op.Plan, error) { return op.SettleAdopted(turn, response(deferred)) })
+}

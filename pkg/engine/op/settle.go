@@ -121,6 +121,21 @@ func SettleOrphan(t Turn, m message.Message) (Plan, error) {
 	return settlement{turn: t, state: s, pending: g, response: r, recovery: true}.as(class, m)
 }
 
+// SettleAdopted publishes, for a request whose process is gone, the deferred
+// answer that its submission had got (D34); the ids are the ones that its intent
+// reserved.
+func SettleAdopted(t Turn, r Response) (Plan, error) {
+	s, g, err := pendingGeneration(t, "settle adopted")
+	if err != nil {
+		return Plan{}, err
+	}
+	class := Classify(s.Control, g, r)
+	if class != ClassDeferred && class != ClassAborted {
+		return Plan{}, invalid("settle adopted: the response is not deferred")
+	}
+	return settlement{turn: t, state: s, pending: g, response: r, recovery: true}.as(class, r.Message)
+}
+
 func pendingGeneration(t Turn, doing string) (RunState, EffectPending, error) {
 	s, g, err := generationOf(t, doing)
 	if err != nil {

@@ -125,6 +125,13 @@ func (b *Builder) Done(reason message.StopReason, raw string) {
 	b.reason, b.answer.RawStopReason = reason, raw
 }
 
+// Stopped keeps how the provider words the end of an answer that is an error.
+func (b *Builder) Stopped(raw string) { b.answer.RawStopReason = raw }
+
+// Prices replaces what the answer's tokens cost; it counts for usage that comes
+// later.
+func (b *Builder) Prices(p model.Prices) { b.base.Prices = p }
+
 // Deferred says that the provider will answer later.
 func (b *Builder) Deferred(handle message.DeferredHandle) {
 	b.reason, b.answer.Deferred = message.StopDeferred, handle.Raw
@@ -215,7 +222,9 @@ func (b *Builder) abort() {
 // says nothing of.
 func (b *Builder) fail(err error, handle message.DeferredHandle) {
 	r := refusal(err)
-	b.answer.RawStopReason = r.RawStop
+	if r.RawStop != "" {
+		b.answer.RawStopReason = r.RawStop
+	}
 	b.answer.Diagnostics = message.AppendProviderError(nil, message.ErrorInfo{
 		Status: r.Status, Class: r.Class, RetryAfterMs: r.RetryAfterMs,
 	})

@@ -39,6 +39,8 @@ type Kit struct {
 	Stops []Stop
 	// Overflows are words for a request that is too long.
 	Overflows []string
+	// Brief spares the longest answer, which another kit of the provider gives.
+	Brief bool
 	// Lacks names what the interface cannot express.
 	Lacks []Feature
 }
