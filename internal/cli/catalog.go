@@ -24,7 +24,8 @@ func (f *factory) newTools(cwd string) (*tool.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tool.New(tool.Builtins(tool.Options{CWD: cwd, StripEnv: c.secretEnv})...)
+	tools := tool.Builtins(tool.Options{CWD: cwd, StripEnv: c.secretEnv})
+	return tool.New(append(tools, f.programTools(c, cwd)...)...)
 }
 
 // check refuses a configuration whose model or tools do not exist.
@@ -52,6 +53,9 @@ func (c catalog) checkSetters(lane string, set engine.Configure) error {
 			if _, ok := tools.Lookup(name); !ok {
 				refusal.Missing.Tools = append(refusal.Missing.Tools, name)
 			}
+		}
+		if err := checkTools(tools, *set.ActiveToolNames); err != nil {
+			return err
 		}
 	}
 	if refusal.Err != nil || len(refusal.Missing.Tools) > 0 {

@@ -35,7 +35,9 @@ type config struct {
 	output        format
 	skills        []string // folders
 	templates     []string // folders
+	telemetryFile string
 	providers     map[string]providerConfig
+	programs      programs
 }
 
 // setting is one configuration key: its default and how its text is read. The
@@ -60,7 +62,7 @@ func settings() []setting {
 			c.thinking, err = message.ParseThinkingLevel(s)
 			return err
 		}},
-		{key: "tools", what: "what a session starts with: some of bash, read, write, edit", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
+		{key: "tools", what: "what a session starts with: some of bash, read, write, edit and the configured programs", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
 		{key: "system_prompt", what: "sent with every request", set: func(c *config, s string) error { c.systemPrompt = s; return nil }},
 		{key: "retry.max_retries", what: "how often a failed request is repeated", fallback: "3", set: count(func(c *config, n int64) { c.maxRetries = n })},
 		{key: "retry.base_delay", what: "the wait before the first repetition; it doubles", fallback: "2s", set: duration(func(c *config, d time.Duration) { c.baseDelay = d })},
@@ -73,13 +75,14 @@ func settings() []setting {
 		{key: "tool_execution", what: "how the calls of one answer run: parallel or sequential", fallback: "parallel", set: oneOf(func(c *config, s string) { c.toolExecution = op.ToolExecution(s) }, "parallel", "sequential")},
 		{key: "lease.ttl", what: "how long an owner on SQLite may be silent before it counts as gone", fallback: "30s", set: positive(func(c *config, d time.Duration) { c.leaseTTL = d })},
 		{key: "lease_wait", what: "how long to wait for a session that another process owns", fallback: "0", flag: "lease-wait", set: duration(func(c *config, d time.Duration) { c.leaseWait = d })},
+		{key: "telemetry.file", what: "a file that gets the spans of every operation, beside what OTEL_* variables ask for", folder: true, set: func(c *config, s string) error { c.telemetryFile = s; return nil }},
 		{key: "output", what: "the form of results: text, json or ndjson", fallback: "text", flag: "output", set: func(c *config, s string) (err error) { c.output, err = parseFormat(s); return err }},
 	}
 }
 
 // laterKeys are the first words of keys that other versions of drover know.
 func laterKeys() []string {
-	return []string{"context_files", "programs", "mcp", "hooks", "delegation", "workspaces"}
+	return []string{"context_files", "mcp", "hooks", "delegation", "workspaces"}
 }
 
 func oneOf(set func(*config, string), allowed ...string) func(*config, string) error {
@@ -208,6 +211,9 @@ func resolveConfig(from sources) (*config, error) {
 		return nil, err
 	}
 	if c.providers, err = readProviders(from); err != nil {
+		return nil, err
+	}
+	if c.programs, err = readPrograms(from); err != nil {
 		return nil, err
 	}
 	return c, c.locateRepo(from.env)

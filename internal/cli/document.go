@@ -19,6 +19,7 @@ func documentRows() []keyRow {
 		{key: "skills", what: fmt.Sprintf(folder, "skills")},
 		{key: "templates", what: fmt.Sprintf(folder, "templates")},
 		{key: "providers", what: "where models are reached, and what is known of them, by the provider's name; see below", fileOnly: true},
+		{key: "programs", what: "programs that models may call as tools, by the tool's name; `drover help programs`", fileOnly: true},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/pkg/model/transport"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/subsession"
+	"github.com/drover-run/drover/pkg/telemetry"
 	"github.com/drover-run/drover/pkg/tool"
 )
 
@@ -29,11 +30,14 @@ type factory struct {
 	repo    func(command string) (*store.Repo, error)
 	opening func() // called before a command opens anything that it must close
 	models  func() effect.Models
+	tools   func(cwd string) (*tool.Registry, error)
+	spans   func() (telemetry.Context, error)
+	// flushSpans delivers the spans that wait when a command ends.
+	flushSpans func()
 	// endpoints are the providers that are reached over the network, trace what
 	// records what is said to them, nil for nothing.
 	endpoints func() ([]*endpoint, error)
 	trace     func() (*transport.Trace, error)
-	tools     func(cwd string) (*tool.Registry, error)
 	// purgeIndex stands in for that of the search index, in tests.
 	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 	passed     func(subsession.Stage, string) // told what a deletion has done, for tests
@@ -65,6 +69,7 @@ func newFactory(env []string, io *streams) *factory {
 	f.trace = sync.OnceValues(f.openTrace)
 	f.models = sync.OnceValue(f.newModels)
 	f.tools = f.newTools
+	f.spans, f.flushSpans = sync.OnceValues(f.newSpans), func() {}
 	return f
 }
 

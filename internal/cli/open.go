@@ -63,10 +63,15 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 	if err != nil {
 		return engine.Options{}, err
 	}
+	spans, err := b.spans()
+	if err != nil {
+		return engine.Options{}, err
+	}
 	seed, err := c.seed()
 	return engine.Options{
-		Session: s, Models: b.models(), Tools: tools, Seed: seed,
-		SystemPrompt: c.systemPrompt,
+		Telemetry: spans,
+		Session:   s, Models: b.models(), Tools: tools, Seed: seed,
+		SystemPrompt: func(engine.Prompting) string { return c.systemPrompt },
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
 		},

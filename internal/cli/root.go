@@ -48,6 +48,7 @@ func commandRows() []commandRow {
 		{"search", running(newSearchCmd)},
 		{"show", running(newShowCmd)},
 		{"steer", queueing(steerQueue)},
+		{"tool", newToolCmd},
 		{"tombstones", newTombstonesCmd},
 		{"usage", running(newUsageCmd)},
 		{"value", newValueCmd},

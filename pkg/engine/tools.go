@@ -266,7 +266,7 @@ func (b *batch) interrupt(ctx context.Context, c op.ToolCall, call message.Block
 		return err
 	}
 	r := synthetic("interrupted", "this call was interrupted and was not run again: what precedes is the latest saved progress, newer output may be missing, and whether it finished is unknown")
-	if ok {
+	if ok && !b.pass.guarded(call.Name) {
 		r = withCheckpoint(*r, checkpoint.Value)
 	}
 	return b.stage(ctx, c, call, *r, interrupted)

@@ -25,6 +25,8 @@ type Tool interface {
 // stable across replays.
 type Invocation struct {
 	ID          string
+	SessionID   string
+	Lane        string
 	OperationID string
 	TurnID      string
 	CallID      string // the provider's, not unique

@@ -389,7 +389,7 @@ func (a *responsesAnswer) incomplete(details []byte) error {
 	if reason == "content_filter" {
 		refusal.Text = "the provider's content filter stopped the answer"
 	}
-	refusal.RawStop = reason
+	a.b.Stopped(reason)
 	return refusal
 }
 
