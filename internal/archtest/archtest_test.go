@@ -30,7 +30,7 @@ var own = map[string][]string{
 	"internal/resource":     {"internal/yamlpos"},
 	"internal/yamlpos":      {},
 	"pkg/message":           {},
-	"pkg/store":             {"pkg/message", "internal/fsx"},
+	"pkg/store":             {"pkg/message", "pkg/telemetry", "internal/fsx"},
 	"pkg/store/memory":      {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/store/jsonl":       {"pkg/store", "pkg/message", "pkg/store/memory", "pkg/v3import", "internal/fsx"},
 	"pkg/store/sqlite":      {"pkg/store", "pkg/message", "internal/fsx"},

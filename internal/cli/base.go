@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 	"github.com/drover-run/drover/pkg/tool"
 )
 
@@ -21,6 +22,7 @@ type base struct {
 	now    func() int64
 	models func() effect.Models
 	tools  func(cwd string) (*tool.Registry, error)
+	spans  func() (telemetry.Context, error)
 	// inPlace allows a legacy file to be converted where it lies (D58).
 	inPlace bool
 	standIn string // DROVER_SESSION
@@ -89,5 +91,5 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools, inPlace: f.flags.inPlace, standIn: f.env("DROVER_SESSION")}, nil
+	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools, spans: f.spans, inPlace: f.flags.inPlace, standIn: f.env("DROVER_SESSION")}, nil
 }

@@ -20,16 +20,12 @@ func (b *base) catalog() catalog { return catalog{models: b.models, tools: b.too
 
 // newTools are the tools of a session that works in cwd.
 func (f *factory) newTools(cwd string) (*tool.Registry, error) {
-	return tool.New(tool.Builtins(tool.Options{CWD: cwd, StripEnv: secretEnv})...)
-}
-
-// secretEnv tells the variables that no child process is started with (D44).
-func secretEnv(name string) bool {
-	switch name {
-	case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS":
-		return true
+	c, err := f.config()
+	if err != nil {
+		return nil, err
 	}
-	return false
+	tools := tool.Builtins(tool.Options{CWD: cwd, StripEnv: c.secretEnv})
+	return tool.New(append(tools, f.programTools(c, cwd)...)...)
 }
 
 // check refuses a configuration whose model or tools do not exist.
@@ -57,6 +53,9 @@ func (c catalog) checkSetters(lane string, set engine.Configure) error {
 			if _, ok := tools.Lookup(name); !ok {
 				refusal.Missing.Tools = append(refusal.Missing.Tools, name)
 			}
+		}
+		if err := checkTools(tools, *set.ActiveToolNames); err != nil {
+			return err
 		}
 	}
 	if refusal.Err != nil || len(refusal.Missing.Tools) > 0 {

@@ -162,6 +162,9 @@ func completeFlags(f *factory, cmd *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	})
+	if cmd.Flags().Lookup("model") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("model", completeModels(f))
+	}
 	for name, of := range map[string]completer{"lane": completeLanes, "entry": completeEntries} {
 		if cmd.Flags().Lookup(name) == nil {
 			continue

@@ -35,6 +35,9 @@ type config struct {
 	output        format
 	skills        []string // folders
 	templates     []string // folders
+	telemetryFile string
+	providers     map[string]providerConfig
+	programs      programs
 }
 
 // setting is one configuration key: its default and how its text is read. The
@@ -54,12 +57,12 @@ func settings() []setting {
 		{key: "repo", what: "the folder of the sessions", flag: "repo", folder: true, set: func(c *config, s string) error { c.repo = s; return nil }},
 		{key: "backend", what: "how new sessions are stored: sqlite or jsonl", fallback: "sqlite", set: oneOf(func(c *config, s string) { c.backend = s }, "sqlite", "jsonl")},
 		{key: "durability", what: "what a commit survives: the death of the process, or of the power", fallback: "process", set: oneOf(func(c *config, s string) { c.powerSafe = s == "power" }, "process", "power")},
-		{key: "model", what: "what a session starts with, PROVIDER/ID: scripted/echo or scripted/FILE", fallback: "scripted/echo", set: func(c *config, s string) (err error) { c.model, err = message.ParseModelRef(s); return err }},
+		{key: "model", what: "what a session starts with, PROVIDER/ID, such as scripted/echo; `drover model list` lists them", fallback: "scripted/echo", set: func(c *config, s string) (err error) { c.model, err = message.ParseModelRef(s); return err }},
 		{key: "thinking", what: "what a session starts with: off, minimal, low, medium, high, xhigh or max", fallback: "off", set: func(c *config, s string) (err error) {
 			c.thinking, err = message.ParseThinkingLevel(s)
 			return err
 		}},
-		{key: "tools", what: "what a session starts with: some of bash, read, write, edit", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
+		{key: "tools", what: "what a session starts with: some of bash, read, write, edit and the configured programs", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
 		{key: "system_prompt", what: "sent with every request", set: func(c *config, s string) error { c.systemPrompt = s; return nil }},
 		{key: "retry.max_retries", what: "how often a failed request is repeated", fallback: "3", set: count(func(c *config, n int64) { c.maxRetries = n })},
 		{key: "retry.base_delay", what: "the wait before the first repetition; it doubles", fallback: "2s", set: duration(func(c *config, d time.Duration) { c.baseDelay = d })},
@@ -72,13 +75,14 @@ func settings() []setting {
 		{key: "tool_execution", what: "how the calls of one answer run: parallel or sequential", fallback: "parallel", set: oneOf(func(c *config, s string) { c.toolExecution = op.ToolExecution(s) }, "parallel", "sequential")},
 		{key: "lease.ttl", what: "how long an owner on SQLite may be silent before it counts as gone", fallback: "30s", set: positive(func(c *config, d time.Duration) { c.leaseTTL = d })},
 		{key: "lease_wait", what: "how long to wait for a session that another process owns", fallback: "0", flag: "lease-wait", set: duration(func(c *config, d time.Duration) { c.leaseWait = d })},
+		{key: "telemetry.file", what: "a file that gets the spans of every operation, beside what OTEL_* variables ask for", folder: true, set: func(c *config, s string) error { c.telemetryFile = s; return nil }},
 		{key: "output", what: "the form of results: text, json or ndjson", fallback: "text", flag: "output", set: func(c *config, s string) (err error) { c.output, err = parseFormat(s); return err }},
 	}
 }
 
 // laterKeys are the first words of keys that other versions of drover know.
 func laterKeys() []string {
-	return []string{"context_files", "providers", "programs", "mcp", "hooks", "delegation", "workspaces"}
+	return []string{"context_files", "mcp", "hooks", "delegation", "workspaces"}
 }
 
 func oneOf(set func(*config, string), allowed ...string) func(*config, string) error {
@@ -204,6 +208,12 @@ func resolveConfig(from sources) (*config, error) {
 		return nil, err
 	}
 	if c.templates, err = folders(from, "templates"); err != nil {
+		return nil, err
+	}
+	if c.providers, err = readProviders(from); err != nil {
+		return nil, err
+	}
+	if c.programs, err = readPrograms(from); err != nil {
 		return nil, err
 	}
 	return c, c.locateRepo(from.env)

@@ -11,7 +11,7 @@ import (
 // chosen says why.
 func (o *deleteOptions) selected(ctx context.Context) ([]deletion, error) {
 	o.list.base = o.base
-	found, err := o.list.collect(ctx)
+	found, _, err := o.list.collect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,10 @@ func newDoctorCmd(f *factory, runF func(context.Context, *doctorOptions) error) 
 		Short: "Check what drover needs to work here",
 		Long: `Check the environment: the configuration, the repository and its sessions, the
 disk, the storage, the folder of owner sockets, the terminal, the model and the
-tools that new sessions get. Each line says ok, warn or fail. Warnings are no
-failure; after a failed check the exit code is that of the first one.
+tools that new sessions get, and which providers of models can be used: their keys
+are looked for, nothing is asked over the network. So are the configured programs.
+Each line says ok, warn or fail. Warnings are no failure; after a failed check the
+exit code is that of the first one.
 
 Sessions are looked at from outside: their headers, who owns them, and what lies
 about in the repository. "drover verify --all" checks what is in them.` +
@@ -115,7 +117,9 @@ func (o *doctorOptions) examine(ctx context.Context) []finding {
 	if err != nil {
 		return all
 	}
-	all = append(all, repositoryFolder(c.repo), diskSpace(c.repo), o.model(c), o.toolbox(c))
+	all = append(all, repositoryFolder(c.repo), diskSpace(c.repo), o.model(c))
+	all = append(all, o.providers()...)
+	all = append(append(all, o.programs(c)...), o.toolbox(c))
 	repo, err := o.f.repo("doctor")
 	if err != nil {
 		return append(all, bad("sessions", err))
@@ -243,6 +247,29 @@ func (o *doctorOptions) model(c *config) finding {
 		return bad("model", err)
 	}
 	return good("model", "%s", seed.Model)
+}
+
+// providers says which models can be used now, and why others cannot. Nobody has
+// asked for the vendors that need no configuration, so that one without a key is
+// no reason to worry.
+func (o *doctorOptions) providers() []finding {
+	endpoints, err := o.f.endpoints()
+	if err != nil {
+		return []finding{bad("providers", err)}
+	}
+	var all []finding
+	for _, e := range endpoints {
+		models := fmt.Sprintf("%d models are described", len(e.models.IDs()))
+		switch {
+		case e.unusable == "":
+			all = append(all, good("provider", "%s can be used; %s", e.name, models))
+		case e.configured:
+			all = append(all, doubtful("provider", "%s cannot be used: %s", e.name, e.unusable))
+		default:
+			all = append(all, good("provider", "%s is not used: %s", e.name, e.unusable))
+		}
+	}
+	return all
 }
 
 func (o *doctorOptions) toolbox(c *config) finding {

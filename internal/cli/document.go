@@ -2,12 +2,34 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/drover-run/drover/internal/yamlpos"
 )
+
+// documentRows are the keys that are decoded from the document itself (D49).
+func documentRows() []keyRow {
+	const folder = "the folder that holds %s, or a list of folders, which the variable joins with colons"
+	return []keyRow{
+		{key: "skills", what: fmt.Sprintf(folder, "skills")},
+		{key: "templates", what: fmt.Sprintf(folder, "templates")},
+		{key: "providers", what: "where models are reached, and what is known of them, by the provider's name; see below", fileOnly: true},
+		{key: "programs", what: "programs that models may call as tools, by the tool's name; `drover help programs`", fileOnly: true},
+	}
+}
+
+func documentKeys() []string {
+	var keys []string
+	for _, r := range documentRows() {
+		keys = append(keys, r.key)
+	}
+	return keys
+}
 
 // decodeDocument reads a key of the configuration that is decoded from the
 // document itself, case and all (D49): a map of names to descriptions. what says
@@ -32,4 +54,30 @@ func decodeDocument[T any](from sources, key, what string) (map[string]T, error)
 		}
 	}
 	return all, nil
+}
+
+// refuse tells what is wrong with the value that a path of fields leads to from the
+// key, at the place of that value or of the last one before it that is there.
+func (l located) refuse(key string, path []string, problem string) error {
+	node, name := l.node, key
+	for _, field := range path {
+		name += "." + field
+		if inner := member(node, field); inner != nil {
+			node = inner
+		}
+	}
+	return configf("%s: %s: %s", at(l.name, node), escapeLine(name), escapeLine(problem))
+}
+
+// member is the value of a field, nil when the node has no such field.
+func member(node *yaml.Node, field string) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	for i := 0; i+1 < len(node.Content) && node.Kind == yaml.MappingNode; i += 2 {
+		if node.Content[i].Value == field {
+			return node.Content[i+1]
+		}
+	}
+	return nil
 }

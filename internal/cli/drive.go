@@ -150,6 +150,9 @@ func parsePasses(s string) (int, error) {
 }
 
 func runDrive(ctx context.Context, o *driveOptions) error {
+	if err := o.checkConfigured(); err != nil {
+		return err
+	}
 	s, ref, err := o.openToDrive(ctx, o.session)
 	if err != nil {
 		return err

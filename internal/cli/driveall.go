@@ -47,6 +47,9 @@ func (s *sweep) add(d driven) {
 }
 
 func runDriveAll(ctx context.Context, o *driveOptions) error {
+	if err := o.checkConfigured(); err != nil {
+		return err
+	}
 	listed, err := o.repo.List(ctx)
 	if err != nil {
 		return err

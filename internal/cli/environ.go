@@ -3,6 +3,8 @@ package cli
 import (
 	"slices"
 	"strings"
+
+	"github.com/drover-run/drover/pkg/tool/program"
 )
 
 // variable is an environment variable that drover reads, and what it is for.
@@ -17,13 +19,27 @@ func otherVariables() []variable {
 	}
 }
 
+// programVariables are those that drover sets for programs that are tools.
+func programVariables() []variable {
+	return []variable{
+		{program.EnvSession, "the session's id"},
+		{program.EnvLane, "the lane"},
+		{program.EnvOperation, "the operation's id"},
+		{program.EnvCall, "the id of the call: of a call that runs again it is the same"},
+		{program.EnvSocket, "where `drover tool memo` reaches the call, as long as it runs"},
+		{program.EnvToken, "what it shows there"},
+	}
+}
+
 // variableNames are all variables that begin with DROVER_ and mean something.
 func variableNames() []string {
 	var names []string
 	for _, r := range keyRows() {
-		names = append(names, envName(r.key))
+		if name := r.variable(); name != "" {
+			names = append(names, name)
+		}
 	}
-	for _, v := range otherVariables() {
+	for _, v := range append(otherVariables(), programVariables()...) {
 		names = append(names, v.name)
 	}
 	return names

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/model/transport"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/subsession"
+	"github.com/drover-run/drover/pkg/telemetry"
 	"github.com/drover-run/drover/pkg/tool"
 )
 
@@ -29,6 +31,13 @@ type factory struct {
 	opening func() // called before a command opens anything that it must close
 	models  func() effect.Models
 	tools   func(cwd string) (*tool.Registry, error)
+	spans   func() (telemetry.Context, error)
+	// flushSpans delivers the spans that wait when a command ends.
+	flushSpans func()
+	// endpoints are the providers that are reached over the network, trace what
+	// records what is said to them, nil for nothing.
+	endpoints func() ([]*endpoint, error)
+	trace     func() (*transport.Trace, error)
 	// purgeIndex stands in for that of the search index, in tests.
 	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 	passed     func(subsession.Stage, string) // told what a deletion has done, for tests
@@ -42,6 +51,7 @@ type globals struct {
 	json       bool
 	leaseWait  string
 	inPlace    bool
+	traceHTTP  string
 	quiet      bool
 	verbose    bool
 	noColor    bool
@@ -55,8 +65,11 @@ func newFactory(env []string, io *streams) *factory {
 	f.config = sync.OnceValues(f.loadConfig)
 	f.out = sync.OnceValues(f.newPrinter)
 	f.repo = func(command string) (*store.Repo, error) { return f.repoFor(command, nil) }
-	f.models = f.newModels
+	f.endpoints = sync.OnceValues(f.newEndpoints)
+	f.trace = sync.OnceValues(f.openTrace)
+	f.models = sync.OnceValue(f.newModels)
 	f.tools = f.newTools
+	f.spans, f.flushSpans = sync.OnceValues(f.newSpans), func() {}
 	return f
 }
 
@@ -78,6 +91,7 @@ func (g *globals) bind(cmd *cobra.Command) {
 	flags.BoolVar(&g.json, "json", false, "the same as --output json")
 	flags.StringVar(&g.leaseWait, "lease-wait", "", "how long (`DUR`) to wait for a session that another process owns")
 	flags.BoolVar(&g.inPlace, "in-place", false, "convert a legacy file given by path when it is written, and keep FILE.v3.bak")
+	flags.StringVar(&g.traceHTTP, "trace-http", "", "append what is said to models and back to `FILE`, without keys; nobody else may read it")
 	flags.BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on stderr but errors")
 	flags.BoolVarP(&g.verbose, "verbose", "v", false, "say more on stderr")
 	flags.BoolVar(&g.noColor, "no-color", false, "no colours")
@@ -88,7 +102,7 @@ func (g *globals) bind(cmd *cobra.Command) {
 // than taken for none.
 func (g *globals) collect(cmd *cobra.Command) error {
 	g.given = map[string]string{}
-	for name, value := range map[string]string{"repo": g.repo, "output": g.output, "lease-wait": g.leaseWait, "config": g.config} {
+	for name, value := range map[string]string{"repo": g.repo, "output": g.output, "lease-wait": g.leaseWait, "config": g.config, "trace-http": g.traceHTTP} {
 		if !cmd.Flags().Changed(name) {
 			continue
 		}

@@ -49,6 +49,7 @@ func topics() []topic {
 		{"environment", "the variables that drover reads", helpEnvironment},
 		{"exit-codes", "what the process ends with", helpExitCodes},
 		{"formats", "how results, errors and session files look", helpFormats},
+		{"programs", "programs as tools: arguments, results, progress, memos", helpPrograms},
 		{"scripts", "the files that scripted models answer from", helpScripts},
 		{"sessions", "how a session is named", helpSessions},
 	}

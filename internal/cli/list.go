@@ -108,11 +108,7 @@ func (o *listOptions) check() error {
 }
 
 func runList(ctx context.Context, o *listOptions) error {
-	items, err := o.collect(ctx)
-	if err != nil {
-		return err
-	}
-	backups, err := o.repo.Backups(ctx)
+	items, backups, err := o.collect(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,40 +135,40 @@ func runList(ctx context.Context, o *listOptions) error {
 	if len(items) == 0 {
 		o.out.note("no sessions in %s", escapeLine(o.repo.Dir()))
 	}
-	if len(backups) > 0 {
-		o.out.note("note: %d backup file(s) (*.bak) are no sessions and not listed", len(backups))
+	if backups > 0 {
+		o.out.note("note: %d backup file(s) (*.bak) are no sessions and not listed", backups)
 	}
 	return o.out.result(itemsFailure("sessions", errs), func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d, fields) })
 		d.object("totals", func(d *object) {
 			d.int("sessions", int64(sessions))
 			d.int("damaged", int64(damaged))
-			d.int("backups", int64(len(backups)))
+			d.int("backups", int64(backups))
 		})
 	}, func(w io.Writer) error { return o.table(w, items) })
 }
 
-// collect lists the sessions that pass the filters, in order. It reads more than
-// headers only when a filter or the order needs it.
-func (o *listOptions) collect(ctx context.Context) ([]*sessionItem, error) {
-	list, order := o.repo.List, strings.TrimPrefix(o.sort, "-")
+// collect lists the sessions that pass the filters, in order, and counts the backups.
+// It reads more than headers only when a filter or the order needs it.
+func (o *listOptions) collect(ctx context.Context) (items []*sessionItem, backups int, err error) {
+	order := strings.TrimPrefix(o.sort, "-")
 	full := len(o.filter.statuses) > 0 || o.filter.byName || o.filter.cwd != "" || !slices.Contains(headerFields(), order)
+	depth := store.ListHeaders
 	if o.filter.since == 0 && (full || o.limit == 0 && !o.headerOnly()) {
-		list = o.repo.ListToSummarize
+		depth = store.ListSummaries
 	}
-	listed, err := list(ctx)
+	listed, err := o.repo.ListFolder(ctx, depth)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var items []*sessionItem
-	for i := range listed {
-		if item := newSessionItem(&listed[i]); o.filter.passHeader(item) {
+	for i := range listed.Sessions {
+		if item := newSessionItem(&listed.Sessions[i]); o.filter.passHeader(item) {
 			items = append(items, item)
 		}
 	}
 	if full {
 		if err := o.read(ctx, items); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	items = slices.DeleteFunc(items, func(i *sessionItem) bool { return !o.filter.passContent(i) })
@@ -180,7 +176,7 @@ func (o *listOptions) collect(ctx context.Context) ([]*sessionItem, error) {
 	if strings.HasPrefix(o.sort, "-") {
 		slices.Reverse(items)
 	}
-	return items, nil
+	return items, len(listed.Backups), nil
 }
 
 // complete reads what the fields need of the items that are left.

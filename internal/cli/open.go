@@ -4,10 +4,8 @@ import (
 	"context"
 
 	"github.com/drover-run/drover/pkg/engine"
-	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/migrate"
-	"github.com/drover-run/drover/pkg/model"
 	"github.com/drover-run/drover/pkg/model/scripted"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
@@ -39,13 +37,6 @@ func (f *factory) repoFor(command string, socket func(path string, fence int64) 
 	})
 }
 
-// newModels registers the providers of this binary.
-func (f *factory) newModels() effect.Models {
-	registry := model.NewRegistry()
-	registry.Register(scripted.Name, scripted.New(scripted.Options{StateDir: f.env("DROVER_SCRIPT_STATE")}))
-	return registry
-}
-
 // seed is the configuration of a lane that has none yet.
 func (c *config) seed() (store.LaneConfiguration, error) {
 	ref, err := absoluteModel(c.model)
@@ -72,10 +63,15 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 	if err != nil {
 		return engine.Options{}, err
 	}
+	spans, err := b.spans()
+	if err != nil {
+		return engine.Options{}, err
+	}
 	seed, err := c.seed()
 	return engine.Options{
-		Session: s, Models: b.models(), Tools: tools, Seed: seed,
-		SystemPrompt: c.systemPrompt,
+		Telemetry: spans,
+		Session:   s, Models: b.models(), Tools: tools, Seed: seed,
+		SystemPrompt: func(engine.Prompting) string { return c.systemPrompt },
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -96,10 +95,8 @@ func failedHint(message string) string {
 
 func waitMessage(d engine.DriveOutcome) string {
 	switch {
-	case d.Missing != nil && d.Missing.Model != "":
-		return fmt.Sprintf("the operation waits: model %s is not registered", d.Missing.Model)
-	case d.Missing != nil:
-		return "the operation waits: tools not registered: " + strings.Join(d.Missing.Tools, ", ")
+	case d.Why != nil:
+		return "the operation waits: " + d.Why.Error()
 	case d.Reason == engine.WaitDeferred && d.NotBefore != nil:
 		return "the provider answers later, not before " + instant(*d.NotBefore)
 	case d.NotBefore != nil:

@@ -102,6 +102,9 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	if err != nil {
 		return onLane(err, o.lane)
 	}
+	if err := o.checkConfigured(); err != nil {
+		return err
+	}
 	s, ref, err := o.open(ctx)
 	if err != nil {
 		return err

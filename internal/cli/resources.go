@@ -13,9 +13,6 @@ import (
 	"github.com/drover-run/drover/pkg/message"
 )
 
-// documentKeys are the keys that are decoded from the document itself (D49).
-func documentKeys() []string { return []string{"skills", "templates"} }
-
 // folders reads a list of folders: one text or a sequence of them in the file,
 // relative to the file; the environment's are relative to the working directory.
 func folders(from sources, key string) ([]string, error) {

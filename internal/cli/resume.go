@@ -45,6 +45,9 @@ one pass at a time use "drover drive".` +
 }
 
 func runResume(ctx context.Context, o *resumeOptions) error {
+	if err := o.checkConfigured(); err != nil {
+		return err
+	}
 	s, ref, err := o.openToDrive(ctx, o.session)
 	if err != nil {
 		return err

@@ -63,6 +63,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DROVER_REPO", filepath.Join(env.WorkDir, "repo"))
 			env.Setenv("DROVER_RETRY_BASE_DELAY", "1ms")
+			serveVendors(env)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -10,25 +10,25 @@ import (
 )
 
 // keyRow is what people are told of a configuration key.
-type keyRow struct{ key, flag, fallback, what string }
+type keyRow struct {
+	key, flag, fallback, what string
+	fileOnly                  bool // no variable sets it
+}
 
 func keyRows() []keyRow {
 	var rows []keyRow
 	for _, s := range settings() {
-		rows = append(rows, keyRow{s.key, s.flag, s.fallback, s.what})
+		rows = append(rows, keyRow{key: s.key, flag: s.flag, fallback: s.fallback, what: s.what})
 	}
-	for _, key := range documentKeys() {
-		rows = append(rows, keyRow{key: key, what: "the folder that holds " + key + ", or a list of folders, which the variable joins with colons"})
-	}
-	return rows
+	return append(rows, documentRows()...)
 }
 
 func helpConfig(out *printer) error {
-	rows, more := keyRows(), otherVariables()
+	rows, more, inner := keyRows(), otherVariables(), sections()
 	return out.result(nil, func(o *object) {
 		o.array("keys", len(rows), func(i int, o *object) {
 			o.str("key", rows[i].key)
-			o.str("variable", envName(rows[i].key))
+			o.optStr("variable", rows[i].variable())
 			o.optStr("flag", rows[i].flag)
 			o.str("default", rows[i].fallback)
 			o.str("meaning", rows[i].what)
@@ -36,6 +36,14 @@ func helpConfig(out *printer) error {
 		o.array("variables", len(more), func(i int, o *object) {
 			o.str("name", more[i].name)
 			o.str("meaning", more[i].what)
+		})
+		o.array("sections", len(inner), func(i int, o *object) {
+			o.str("key", inner[i].key)
+			o.array("fields", len(inner[i].fields), func(j int, o *object) {
+				o.str("name", inner[i].fields[j].name)
+				o.str("meaning", inner[i].fields[j].what)
+			})
+			o.str("example", inner[i].example)
 		})
 	}, func(w io.Writer) error {
 		p := &lines{w: w}
@@ -46,6 +54,13 @@ func helpConfig(out *printer) error {
 		p.line("\nVariables that belong to no key:\n")
 		for _, v := range more {
 			p.line("  %-22s  %s", v.name, v.what)
+		}
+		for _, s := range inner {
+			p.line("\nEach of %s has a name of letters, digits, underscores and hyphens, and any of\n", s.key)
+			for _, f := range s.fields {
+				p.line("  %s\n      %s", f.name, f.what)
+			}
+			p.line("\nsuch as\n\n%s", strings.TrimRight(indent(s.example, "  "), " \n"))
 		}
 		p.line("\nNO_COLOR, TERM=dumb: no colours. HOME, XDG_CACHE_HOME, XDG_CONFIG_HOME,\nXDG_DATA_HOME, XDG_RUNTIME_DIR: where things lie.")
 		return p.err
@@ -67,9 +82,20 @@ file's own, in the environment at the working directory. Durations are like 90s
 or 1h30m.
 `
 
+// variable sets the key, "" when none does.
+func (r keyRow) variable() string {
+	if r.fileOnly {
+		return ""
+	}
+	return envName(r.key)
+}
+
 // givenBy names the variable of a key, and its flag where there is one.
 func (r keyRow) givenBy() string {
-	if r.flag == "" {
+	switch {
+	case r.fileOnly:
+		return "in the file only"
+	case r.flag == "":
 		return envName(r.key)
 	}
 	return envName(r.key) + ", --" + r.flag

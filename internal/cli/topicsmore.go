@@ -23,7 +23,9 @@ func foreignVariables() []variable {
 func helpEnvironment(out *printer) error {
 	all := otherVariables()
 	for _, r := range keyRows() {
-		all = append(all, variable{envName(r.key), "the key " + r.key + ": " + r.what})
+		if name := r.variable(); name != "" {
+			all = append(all, variable{name, "the key " + r.key + ": " + r.what})
+		}
 	}
 	all = append(all, foreignVariables()...)
 	return out.result(nil, func(o *object) {

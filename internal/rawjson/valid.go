@@ -1,6 +1,9 @@
 package rawjson
 
-import "unicode/utf8"
+import (
+	"math/bits"
+	"unicode/utf8"
+)
 
 // KindOf returns the kind of the value that starts at b[0] or after the white
 // space there. It looks at one byte only: the value may still be malformed.
@@ -54,19 +57,51 @@ func whole(b []byte) (start, end int, spaced bool, err *SyntaxError) {
 	return start, end, spaced, nil
 }
 
+// SkipString is Skip for a string whose opening quote is b[i]; it is not ok for
+// anything else.
+func SkipString(b []byte, i int) (end int, ok bool) {
+	if i >= len(b) || b[i] != '"' {
+		return i, false
+	}
+	end, msg := scanString(b, i)
+	return end, msg == ""
+}
+
 // ValidUTF8 returns the offset of the first byte of b that is not part of
 // valid UTF-8, -1 when there is none. Surrogates are invalid.
 func ValidUTF8(b []byte) (offset int) {
-	if utf8.Valid(b) {
-		return -1
-	}
-	for {
-		r, n := utf8.DecodeRune(b[offset:])
-		if r == utf8.RuneError && n == 1 {
-			return offset
+	for i := 0; ; {
+		if i = asciiEnd(b, i); i == len(b) {
+			return -1
 		}
-		offset += n
+		// Most of what is not ASCII in a text of ASCII takes two bytes.
+		if c := b[i]; c-0xC2 <= 0xDF-0xC2 && i+1 < len(b) && b[i+1]&0xC0 == 0x80 {
+			i += 2
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
 	}
+}
+
+// asciiEnd returns the index of the first byte of b[i:] that is no ASCII, or
+// len(b).
+func asciiEnd(b []byte, i int) int {
+	for i+32 <= len(b) && (word(b, i)|word(b, i+8)|word(b, i+16)|word(b, i+24))&highs == 0 {
+		i += 32
+	}
+	for ; i+8 <= len(b); i += 8 {
+		if m := word(b, i) & highs; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for i < len(b) && b[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
 }
 
 // Compacted is Compact for whoever does not change src afterwards: where there is

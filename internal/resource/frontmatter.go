@@ -38,7 +38,13 @@ func readText(path string) (string, error) {
 	case !utf8.Valid(b):
 		return "", errors.New("it is not UTF-8")
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(string(b), "\ufeff"), "\r\n", "\n"), nil
+	return plain(b), nil
+}
+
+// plain is a text without its byte order mark and the carriage returns at line
+// ends.
+func plain(b []byte) string {
+	return strings.ReplaceAll(strings.TrimPrefix(string(b), "\ufeff"), "\r\n", "\n")
 }
 
 // reason leaves out the path, which the diagnostic names already.

@@ -23,12 +23,16 @@ func (e *FieldError) Error() string {
 // Decode reads a node into the struct, map or slice that into points to. A field
 // that the struct does not have, one that is given twice and a value of another
 // kind are *FieldErrors; path names the node in them. Structs name their fields by
-// yaml tags; a field without one is not read.
+// yaml tags; a field without one is not read. A *yaml.Node takes any value.
 func Decode(node *yaml.Node, path string, into any) error {
 	return decode(node, path, reflect.ValueOf(into).Elem())
 }
 
 func decode(node *yaml.Node, path string, to reflect.Value) error {
+	if raw, ok := to.Addr().Interface().(**yaml.Node); ok {
+		*raw = node
+		return nil
+	}
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}

@@ -42,6 +42,18 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+func TestDecodeNode(t *testing.T) {
+	var got map[string]struct {
+		Schema *yaml.Node `yaml:"schema"`
+	}
+	if err := yamlpos.Decode(parse(t, "a: {schema: {type: object}}"), "programs", &got); err != nil {
+		t.Fatal(err)
+	}
+	if n := got["a"].Schema; n == nil || n.Kind != yaml.MappingNode || n.Column != 13 {
+		t.Errorf("got %+v", n)
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"a:\n  ulr: x\n", "2:3: providers.a.ulr: is unknown here; the fields are url, headers, retries, price, argv"},

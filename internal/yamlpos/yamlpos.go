@@ -1,7 +1,7 @@
-// Package yamlpos tells where a YAML text goes wrong. The parser knows the
-// problem, but no column, and not always the line.
+// Package yamlpos reads YAML strictly and tells where a text goes wrong. The
+// parser knows the problem, but no column, and not always the line.
 //
-// Import law: yaml and the standard library.
+// Import law: yaml, internal/rawjson and the standard library.
 package yamlpos
 
 import (

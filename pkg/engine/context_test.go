@@ -211,7 +211,8 @@ func TestContextDeepBranch(t *testing.T) {
 // and the level of its step (§2.5, D36).
 func TestRequest(t *testing.T) {
 	w := enginetest.InMemory(t)
-	w.Options.SystemPrompt = strings.Repeat("rule", 1_000)
+	system := strings.Repeat("rule", 1_000)
+	w.Options.SystemPrompt = func(engine.Prompting) string { return system }
 	limit := int64(9_000)
 	w.Options.StreamOptions = message.StreamOptions{MaxTokens: &limit}
 	w.Model.ModelInfo.Thinking = []message.ThinkingLevel{message.ThinkingLow}
@@ -241,7 +242,7 @@ func TestRequest(t *testing.T) {
 			t.Errorf("message %d is %q, without %q", i, req.Messages[i].Text(), part)
 		}
 	}
-	if req.Thinking != message.ThinkingLow || req.MaxOutput != 8_000 || req.SystemPrompt != w.Options.SystemPrompt || req.Now != enginetest.Start || *req.Options.MaxTokens != limit {
+	if req.Thinking != message.ThinkingLow || req.MaxOutput != 8_000 || req.SystemPrompt != system || req.Now != enginetest.Start || *req.Options.MaxTokens != limit {
 		t.Errorf("the request is %+v", req)
 	}
 }

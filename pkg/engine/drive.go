@@ -33,7 +33,8 @@ type pass struct {
 	operationID string
 	options     DriveOptions
 	polled      bool // the permit is used up
-	span        telemetry.Span
+	kind        op.Kind
+	spans       spans
 	gate        *effect.Gate
 	done        chan struct{}
 	result      *op.LaneLastResult // of the terminal transaction, once it committed
@@ -98,7 +99,10 @@ func (l *Lane) install(ctx context.Context, m *store.Mutator, o DriveOptions) (i
 	if err := l.h.admission(); err != nil {
 		return installed{}, err
 	}
-	p := &pass{lane: l, operationID: o.OperationID, options: o, gate: effect.NewGate(context.Background()), done: make(chan struct{})}
+	p := &pass{
+		lane: l, operationID: o.OperationID, kind: t.Operation.Intent.Kind, options: o,
+		gate: effect.NewGate(context.Background()), done: make(chan struct{}),
+	}
 	l.setActive(p)
 	go p.run()
 	return installed{pass: p}, nil
@@ -138,13 +142,12 @@ func mismatch(ctx context.Context, q store.Queries, t op.Turn, expected string) 
 func (p *pass) run() {
 	defer p.lane.h.passes.Done()
 	deepen(passStack)
-	p.span = p.lane.h.opts.Telemetry.Start(telemetry.SpanRun, telemetry.String("pi.operation_id", p.operationID), telemetry.String("pi.lane", p.lane.name))
+	p.spans.begin(p.lane.h.opts.Telemetry, p)
 	p.err = p.lane.h.session.Guard(func() (err error) {
 		p.outcome, err = p.drive(context.Background())
 		return err
 	})
-	p.span.Set(telemetry.String("pi.outcome", string(p.outcome.Kind)))
-	p.span.End(p.err)
+	p.spans.end(p.outcome.Kind, p.err)
 	p.remove()
 	p.gate.Close(errOperationEnded)
 	close(p.done)
@@ -288,7 +291,9 @@ func (p *pass) yielded() DriveOutcome {
 
 // step runs the procedure that continues a state. A non-nil outcome ends the
 // pass.
-func (p *pass) step(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
+func (p *pass) step(ctx context.Context, t op.Turn) (stop *DriveOutcome, err error) {
+	leave := p.spans.step(t)
+	defer func() { leave(spanError(err)) }()
 	switch op.Next(t.State) {
 	case op.StepReconcile:
 		return nil, p.reconcile(ctx, t)
@@ -374,7 +379,7 @@ func (p *pass) sleep(attempt, notBefore int64) error {
 	if err := p.hit("retry.sleep", "Wait before the next attempt", details); err != nil {
 		return err
 	}
-	span := p.span.Start(telemetry.SpanSleep, telemetry.Int("pi.attempt", attempt))
+	span := p.spans.Start(telemetry.SpanSleep, telemetry.Int("pi.attempt", attempt))
 	_, err := effect.Admit(p.gate, func(ctx context.Context) (struct{}, error) {
 		ms := min(notBefore-p.lane.h.opts.Now(), longestTimer)
 		timer := time.NewTimer(time.Duration(ms) * time.Millisecond)

@@ -46,10 +46,13 @@ func (e *OperationMismatch) Tag() string { return "OperationMismatch" }
 type MissingIdentities struct {
 	Lane    string
 	Missing op.Missing
-	Err     error // why the model does not resolve
+	Err     error // why the model does not resolve, or tools do not start
 }
 
 func (e *MissingIdentities) Error() string {
+	if e.Err != nil && e.Missing.Model == "" {
+		return e.Err.Error() // of tools that are registered
+	}
 	var parts []string
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
@@ -62,7 +65,7 @@ func (e *MissingIdentities) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap returns why the model does not resolve.
+// Unwrap returns why the model does not resolve, or tools do not start.
 func (e *MissingIdentities) Unwrap() error { return e.Err }
 
 // Tag is the refusal's stable name (spec §5.1).
@@ -143,6 +146,35 @@ func (e *InvalidNavigation) Error() string { return "invalid navigation: " + e.R
 
 // Tag is the refusal's stable name (spec §5.1).
 func (e *InvalidNavigation) Tag() string { return "InvalidNavigation" }
+
+// Required is the failure of a handler without which what it guards must not
+// happen (D48). Of after_tool it withholds the result; of transform_context,
+// before_request and before_payload it fails the attempt, and leaves a polled job
+// as it is; of any other hook it rejects the pass, as every failure of before_drive
+// does.
+type Required struct{ Err error }
+
+func (e *Required) Error() string { return e.Err.Error() }
+
+// Unwrap returns the failure.
+func (e *Required) Unwrap() error { return e.Err }
+
+// HookFailed rejects a drive pass, without durable progress: the operation stays
+// open as it stands (spec §5.6, D48).
+type HookFailed struct {
+	Lane        string
+	OperationID string
+	Hook        string // its name in §5.6
+	Err         error
+}
+
+func (e *HookFailed) Error() string { return fmt.Sprintf("%s hook: %v", e.Hook, e.Err) }
+
+// Unwrap returns the failure.
+func (e *HookFailed) Unwrap() error { return e.Err }
+
+// Tag is the refusal's stable name.
+func (e *HookFailed) Tag() string { return "HookFailed" }
 
 // Defect is a broken invariant: a required value that is missing, an impossible
 // state, a procedure that made no progress (spec §3.3, §4.1).

@@ -36,3 +36,10 @@ func Recalled(l *Lane) (op.State, int64) {
 	defer l.recall.mu.Unlock()
 	return l.recall.state.value, l.recall.state.seq
 }
+
+// OperationSpan names the span of an operation.
+var OperationSpan = operationSpan
+
+// Seal is the beginning of a close: nothing more is admitted, and what runs is told
+// to stop, while the session still takes commits.
+func Seal(h *Harness) { h.seal(store.ErrClosed) }

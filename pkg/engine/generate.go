@@ -30,15 +30,12 @@ func (p *pass) startStep(ctx context.Context) error {
 func (p *pass) request(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	run, _ := t.Run()
 	ready := run.Phase.(op.Assistant).Generation.(op.Ready)
-	model, err := p.lane.resolve(ready.Context.Configuration)
+	model, err := p.lane.ready(p.gate.Context(), ready.Context.Configuration)
 	if err != nil {
 		return p.missing(ctx, err)
 	}
-	options, err := p.beforeRequest(model.Info(), "assistant", ready.NextAttempt, ready.Context.StreamOptions)
-	if err != nil {
-		return nil, err
-	}
-	req, err := p.prepare(ctx, t, ready.Context.Configuration, options, model)
+	req, err := p.prepare(ctx, t, wanted{"assistant", ready.NextAttempt, ready.Context.Configuration, ready.Context.StreamOptions}, model)
+	refused, err := refusal(err)
 	if err != nil {
 		return nil, err
 	}
@@ -49,18 +46,30 @@ func (p *pass) request(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err := p.hit("assistant.request", "Request the assistant's answer", details); err != nil {
 		return nil, err
 	}
-	meta := p.capture(&req)
-	events, err := effect.Admit(p.gate, func(ctx context.Context) (effect.Events, error) {
-		return model.Stream(ctx, req), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	answer, err := p.consume(ctx, events, req, model, meta)
+	answer, err := p.exchange(ctx, req, model, refused, nil, model.Stream)
 	if err != nil {
 		return nil, err
 	}
 	return nil, p.settleAnswer(ctx, req, model.Info(), answer)
+}
+
+// exchange sends a request and reads the answer to its end, unless a required hook
+// refused it before. polled is the handle of the job that is asked about.
+func (p *pass) exchange(ctx context.Context, req effect.Request, model effect.Model, refused *HookFailed, polled json.RawMessage,
+	send func(context.Context, effect.Request) effect.Events) (message.Message, error) {
+	if refused != nil {
+		events := refusedEvents(refusedAnswer(refused, req, model.Info(), polled))
+		return p.consume(ctx, events, req, model, &message.ResponseMetadata{})
+	}
+	payload := p.hookPayload(&req, model.Info(), polled)
+	meta := p.capture(&req)
+	events, err := effect.Admit(p.gate, func(ctx context.Context) (effect.Events, error) {
+		return send(ctx, req), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.consume(ctx, payload.guard(events), req, model, meta)
 }
 
 // capture makes the request hand its response metadata to the after_response
@@ -86,41 +95,62 @@ func (p *pass) missing(ctx context.Context, err error) (*DriveOutcome, error) {
 		op.KindRun: op.EventRunSuspend, op.KindCompaction: op.EventCompactionSuspend, op.KindNavigation: op.EventNavigationSuspend,
 	}
 	p.lane.h.events.emit(ctx, op.Event{Type: kinds[op.KindOf(t.State)], Lane: p.lane.name, RunID: p.operationID, Missing: &refusal.Missing})
-	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitMissing, Missing: &refusal.Missing}, nil
+	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitMissing, Missing: &refusal.Missing, Why: refusal}, nil
+}
+
+// wanted is a request that is to be prepared.
+type wanted struct {
+	step          string // assistant or deferred
+	number        int64  // of the attempt, or of the poll
+	configuration store.LaneConfiguration
+	options       message.StreamOptions
 }
 
 // prepare builds the request; everything that can fail before the intent fails
-// here.
-func (p *pass) prepare(ctx context.Context, t op.Turn, cfg store.LaneConfiguration, options message.StreamOptions, model effect.Model) (effect.Request, error) {
-	o := p.lane.h.opts
+// here. With a *HookFailed comes a request that may be settled and never sent.
+func (p *pass) prepare(ctx context.Context, t op.Turn, w wanted, model effect.Model) (effect.Request, error) {
+	o, info := p.lane.h.opts, model.Info()
+	options, refused := p.beforeRequest(info, w.step, w.number, w.options)
+	if _, err := refusal(refused); err != nil {
+		return effect.Request{}, err
+	}
 	messages, err := p.lane.context(ctx, t.Leaf)
 	if err != nil {
 		return effect.Request{}, fmt.Errorf("build the context: %w", err)
 	}
-	messages, system, err := p.transformContext(messages, o.SystemPrompt)
-	if err != nil {
+	system := p.lane.systemPrompt(t, w.configuration)
+	if refused == nil {
+		messages, system, refused = p.transformContext(messages, system)
+	}
+	if _, err := refusal(refused); err != nil {
 		return effect.Request{}, err
 	}
 	messages = message.ToProvider(messages)
-	info := model.Info()
 	input := message.ContextTokens(messages) + message.EstimateTokens(message.NewUser(system, nil, 0))
 	req := effect.Request{
 		ResponseEntryID: o.Session.IDs().NewID(),
 		SystemPrompt:    system,
 		Messages:        messages,
-		Thinking:        message.ClampThinking(cfg.ThinkingLevel, info.Thinking),
-		Wanted:          cfg.ThinkingLevel,
+		Thinking:        message.ClampThinking(w.configuration.ThinkingLevel, info.Thinking),
+		Wanted:          w.configuration.ThinkingLevel,
 		Options:         options,
 		MaxOutput:       intendedOutput(options, info, input),
 		Now:             t.Now,
-		Payload:         p.payloadHook(info),
 	}
-	for _, name := range cfg.ActiveToolNames {
+	for _, name := range w.configuration.ActiveToolNames {
 		if tool, ok := o.Tools.Lookup(name); ok {
 			req.Tools = append(req.Tools, tool.Spec())
 		}
 	}
-	return req, nil
+	return req, refused
+}
+
+// systemPrompt is what the application tells the model in every request.
+func (l *Lane) systemPrompt(t op.Turn, cfg store.LaneConfiguration) string {
+	if l.h.opts.SystemPrompt == nil {
+		return ""
+	}
+	return l.h.opts.SystemPrompt(Prompting{Lane: l.name, StartedAt: t.Operation.StartedAt, Tools: cfg.ActiveToolNames})
 }
 
 // intendedOutput is the output limit that a request is made with, in tokens

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // Harness drives the lanes of one open session (spec §5.2). Its methods are safe
@@ -52,6 +53,9 @@ func New(ctx context.Context, o Options) (*Harness, error) {
 		return nil, &Defect{Lane: store.MainLane, Err: &store.Corrupt{Offset: -1, Msg: "the session has no main lane"}}
 	}
 	o.Session.OnFault(h.fault)
+	if !telemetry.Off(o.Telemetry) {
+		o.Session.Trace(h.writeParent)
+	}
 	return h, nil
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -14,7 +15,9 @@ import (
 
 // Hook is one handler of an interception point: E is what it sees, R what it
 // answers (spec §5.6). Handlers run in registration order; one that fails is
-// reported and skipped, except where a hook says otherwise.
+// reported and skipped, except where a hook says otherwise or the error is a
+// *Required. The context ends with a close and with an abort; after an abort a
+// handler that runs may still come to its end, and is heeded (spec §4.6).
 type Hook[E, R any] = func(context.Context, E) (R, error)
 
 // Hooks are the eleven interception points of §5.6.
@@ -38,6 +41,9 @@ type Hooks struct {
 	BeforeTool []Hook[BeforeTool, ToolDecision]
 	// AfterTool patches a finished result field by field.
 	AfterTool []Hook[AfterTool, ToolPatch]
+	// Guarded tells the tools whose results a required after_tool handler must see
+	// first: of a running call nothing is told or stored (D48). nil is none.
+	Guarded func(tool string) bool
 	// BeforeCompaction and BeforeNavigation decide about a summary.
 	BeforeCompaction []Hook[BeforeSummary, SummaryDecision]
 	BeforeNavigation []Hook[BeforeSummary, SummaryDecision]
@@ -148,13 +154,28 @@ type SuppliedSummary struct {
 	Usage   *message.Usage
 }
 
-// runHook runs one handler and reports its failure; false skips its answer.
-func runHook[E, R any](ctx context.Context, p *pass, name string, hook Hook[E, R], in E) (R, bool) {
+// runHook runs one handler and reports its failure; false skips its answer. The
+// error is a *HookFailed: the failure of a handler that is required.
+func runHook[E, R any](ctx context.Context, p *pass, name string, hook Hook[E, R], in E) (R, bool, error) {
 	out, err := hook(ctx, in)
-	if err != nil {
-		p.handlerError(ctx, name, err)
+	if err == nil {
+		return out, true, nil
 	}
-	return out, err == nil
+	p.handlerError(ctx, name, err)
+	return out, false, p.required(name, err)
+}
+
+// required makes the failure of a required handler what its caller must heed, nil
+// of any other (D48).
+func (p *pass) required(hook string, err error) error {
+	if r, ok := errors.AsType[*Required](err); ok {
+		return p.hookFailed(hook, r.Err)
+	}
+	return nil
+}
+
+func (p *pass) hookFailed(hook string, err error) error {
+	return &HookFailed{Lane: p.lane.name, OperationID: p.operationID, Hook: hook, Err: err}
 }
 
 func (p *pass) handlerError(ctx context.Context, hook string, err error) {
@@ -172,10 +193,16 @@ func admitHook[H, R any](p *pass, name string, handlers []H, zero R, run func(co
 	if err := p.hit("hook."+name, "Run the "+name+" hooks", ""); err != nil {
 		return zero, err
 	}
-	span := p.span.Start(telemetry.SpanHook, telemetry.String("pi.hook", name))
+	span := p.spans.Start(telemetry.SpanHook, telemetry.String("pi.hook", name))
 	out, err := effect.Admit(p.gate, run)
+	if closed := p.gate.Closed(); closed != nil {
+		err = closed // a close may have cut the handlers short (spec §4.7)
+	}
 	span.End(err)
-	return out, err
+	if err != nil {
+		return zero, err
+	}
+	return out, nil
 }
 
 // beforeDrive runs once per installed pass; a failure rejects the pass and leaves
@@ -186,7 +213,7 @@ func (p *pass) beforeDrive(t op.Turn) error {
 		for _, hook := range hooks {
 			in := BeforeDrive{Lane: p.lane.name, RunID: p.operationID, Operation: t.Operation.Intent.Kind}
 			if err := hook(ctx, in); err != nil {
-				return struct{}{}, fmt.Errorf("before_drive hook: %w", err)
+				return struct{}{}, p.hookFailed("before_drive", err)
 			}
 		}
 		return struct{}{}, nil
@@ -202,7 +229,10 @@ func (p *pass) beforeRun(prompt []message.Message) ([]message.Message, error) {
 		var injected []message.Message
 		for _, hook := range hooks {
 			seen := append(append([]message.Message(nil), prompt...), injected...)
-			messages, ok := runHook(ctx, p, "before_run", hook, BeforeRun{p.lane.name, p.operationID, seen})
+			messages, ok, err := runHook(ctx, p, "before_run", hook, BeforeRun{p.lane.name, p.operationID, seen})
+			if err != nil {
+				return nil, err
+			}
 			if !ok {
 				continue
 			}
@@ -238,7 +268,11 @@ func (p *pass) beforeRunEnd(messages func() ([]message.Message, error)) (string,
 		}
 		followUp := ""
 		for _, hook := range hooks {
-			if text, ok := runHook(ctx, p, "before_run_end", hook, BeforeRunEnd{p.lane.name, p.operationID, seen}); ok && text != "" {
+			text, ok, err := runHook(ctx, p, "before_run_end", hook, BeforeRunEnd{p.lane.name, p.operationID, seen})
+			if err != nil {
+				return "", err
+			}
+			if ok && text != "" {
 				followUp = text
 			}
 		}
@@ -253,7 +287,10 @@ func (p *pass) transformContext(messages []message.Message, system string) ([]me
 	out, err := admitHook(p, "transform_context", hooks, in, func(ctx context.Context) (RequestContext, error) {
 		current := in
 		for _, hook := range hooks {
-			next, ok := runHook(ctx, p, "transform_context", hook, current)
+			next, ok, err := runHook(ctx, p, "transform_context", hook, current)
+			if err != nil {
+				return current, err
+			}
 			if ok && next.Messages != nil {
 				current.Messages = next.Messages
 			}
@@ -275,7 +312,10 @@ func (p *pass) beforeRequest(model effect.ModelInfo, step string, attempt int64,
 	return admitHook(p, "before_request", hooks, base, func(ctx context.Context) (message.StreamOptions, error) {
 		current := base
 		for _, hook := range hooks {
-			patch, ok := runHook(ctx, p, "before_request", hook, BeforeRequest{p.lane.name, p.operationID, model, step, attempt, current})
+			patch, ok, err := runHook(ctx, p, "before_request", hook, BeforeRequest{p.lane.name, p.operationID, model, step, attempt, current})
+			if err != nil {
+				return current, err
+			}
 			if ok && patch != nil {
 				current = merge(current, *patch)
 			}
@@ -297,25 +337,22 @@ func merge(base, patch message.StreamOptions) message.StreamOptions {
 	return base
 }
 
-// payloadHook is what a provider calls with its request body; nil without
-// handlers.
-func (p *pass) payloadHook(model effect.ModelInfo) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+// beforePayload replaces the request body that a provider is about to send.
+func (p *pass) beforePayload(model effect.ModelInfo, body json.RawMessage) (json.RawMessage, error) {
 	hooks := p.lane.h.opts.Hooks.BeforePayload
-	if len(hooks) == 0 {
-		return nil
-	}
-	return func(_ context.Context, body json.RawMessage) (json.RawMessage, error) {
-		return admitHook(p, "before_payload", hooks, body, func(ctx context.Context) (json.RawMessage, error) {
-			current := body
-			for _, hook := range hooks {
-				next, ok := runHook(ctx, p, "before_payload", hook, BeforePayload{p.lane.name, p.operationID, model, current})
-				if ok && next != nil {
-					current = next
-				}
+	return admitHook(p, "before_payload", hooks, body, func(ctx context.Context) (json.RawMessage, error) {
+		current := body
+		for _, hook := range hooks {
+			next, ok, err := runHook(ctx, p, "before_payload", hook, BeforePayload{p.lane.name, p.operationID, model, current})
+			if err != nil {
+				return nil, err
 			}
-			return current, nil
-		})
-	}
+			if ok && next != nil {
+				current = next
+			}
+		}
+		return current, nil
+	})
 }
 
 // afterResponse may replace a settled response; the replacement must be an
@@ -325,8 +362,10 @@ func (p *pass) afterResponse(m message.Message, meta message.ResponseMetadata) (
 	return admitHook(p, "after_response", hooks, m, func(ctx context.Context) (message.Message, error) {
 		current := m
 		for _, hook := range hooks {
-			next, ok := runHook(ctx, p, "after_response", hook, AfterResponse{p.lane.name, p.operationID, meta, current})
+			next, ok, err := runHook(ctx, p, "after_response", hook, AfterResponse{p.lane.name, p.operationID, meta, current})
 			switch {
+			case err != nil:
+				return nil, err
 			case !ok || next == nil:
 			case next.Role() != message.RoleAssistant || message.Validate(next) != nil:
 				p.handlerError(ctx, "after_response", fmt.Errorf("the replacement is no settled assistant message"))

@@ -15,7 +15,10 @@ func (p *pass) beforeTool(call message.Block, args []byte) (ToolDecision, error)
 		current := ToolDecision{Args: args}
 		for _, hook := range hooks {
 			in := BeforeTool{p.lane.name, p.operationID, call.ID, call.Name, current.Args}
-			out, ok := runHook(ctx, p, "before_tool", hook, in)
+			out, ok, err := runHook(ctx, p, "before_tool", hook, in)
+			if err != nil {
+				return out, err
+			}
 			if !ok {
 				return ToolDecision{Block: "a before_tool hook failed"}, nil
 			}
@@ -30,19 +33,37 @@ func (p *pass) beforeTool(call message.Block, args []byte) (ToolDecision, error)
 	})
 }
 
-// afterTool patches a finished result, field by field.
+// afterTool patches a finished result, field by field. Once a required handler
+// fails nobody sees the result (D48).
 func (p *pass) afterTool(call message.Block, args []byte, r message.ToolResult) (message.ToolResult, error) {
 	hooks := p.lane.h.opts.Hooks.AfterTool
 	return admitHook(p, "after_tool", hooks, r, func(ctx context.Context) (message.ToolResult, error) {
 		current := r
 		for _, hook := range hooks {
-			patch, ok := runHook(ctx, p, "after_tool", hook, AfterTool{p.lane.name, p.operationID, call.ID, call.Name, args, current})
+			patch, ok, err := runHook(ctx, p, "after_tool", hook, AfterTool{p.lane.name, p.operationID, call.ID, call.Name, args, current})
+			if err != nil {
+				return withheld(r, "a required after_tool hook failed"), nil
+			}
 			if ok {
 				current = patched(current, patch)
 			}
 		}
 		return current, nil
 	})
+}
+
+// guarded reports a tool whose results a required after_tool handler must see
+// before anybody else.
+func (p *pass) guarded(tool string) bool {
+	guarded := p.lane.h.opts.Hooks.Guarded
+	return guarded != nil && guarded(tool)
+}
+
+// withheld stands in for a result that must not be seen; what it cost stays.
+func withheld(r message.ToolResult, why string) message.ToolResult {
+	stand := *synthetic("withheld", "the result of this call is withheld: "+why)
+	stand.Usage = r.Usage
+	return stand
 }
 
 func patched(r message.ToolResult, patch ToolPatch) message.ToolResult {
@@ -69,8 +90,10 @@ func patched(r message.ToolResult, patch ToolPatch) message.ToolResult {
 func (p *pass) decide(name string, hooks []Hook[BeforeSummary, SummaryDecision], in BeforeSummary) (SummaryDecision, error) {
 	return admitHook(p, name, hooks, SummaryDecision{}, func(ctx context.Context) (SummaryDecision, error) {
 		for _, hook := range hooks {
-			out, ok := runHook(ctx, p, name, hook, in)
+			out, ok, err := runHook(ctx, p, name, hook, in)
 			switch {
+			case err != nil:
+				return out, err
 			case !ok:
 			case out.Decline && out.Summary != nil:
 				p.handlerError(ctx, name, errors.New("the hook declined and supplied a summary at once"))

@@ -18,8 +18,11 @@ type Options struct {
 	// Tools are what lanes may activate; nil is none.
 	Tools ToolRegistry
 	// Seed is the configuration of main in a session that has none yet.
-	Seed          store.LaneConfiguration
-	SystemPrompt  string
+	Seed store.LaneConfiguration
+	// SystemPrompt gives the system prompt of each request; nil is none. It is a
+	// computation that may repeat at any time (spec §5.2), and must not change
+	// within an operation without need: providers cache what they have seen.
+	SystemPrompt  func(Prompting) string
 	StreamOptions message.StreamOptions
 	Retry         RetryPolicy
 	Compaction    op.CompactionSettings
@@ -35,6 +38,14 @@ type Options struct {
 	Now func() int64
 	// Manual parks every drive at its breakpoints (spec §4.2).
 	Manual bool
+}
+
+// Prompting is what a system prompt may depend on. It is the same in all requests
+// of an operation, as long as nobody gives the lane other tools.
+type Prompting struct {
+	Lane      string
+	StartedAt int64    // of the operation, Unix ms
+	Tools     []string // the names of the active ones
 }
 
 // RetryPolicy is the public retry policy; times are milliseconds (spec §0.7,

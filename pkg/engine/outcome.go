@@ -105,6 +105,7 @@ type DriveOutcome struct {
 	NotBefore   *int64          // Unix ms: retry, deferred
 	Deferred    json.RawMessage // deferred: the handle
 	Missing     *op.Missing
+	Why         *MissingIdentities // of Missing, for people: it is not part of the JSON
 }
 
 // AppendJSON writes the shape of §5.1.

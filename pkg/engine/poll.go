@@ -23,7 +23,7 @@ func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if !p.options.PollDeferred || p.polled {
 		return p.waitDeferred(source, at), nil
 	}
-	model, err := p.lane.resolve(d.Configuration)
+	model, err := p.lane.ready(p.gate.Context(), d.Configuration)
 	if err != nil {
 		return p.missing(ctx, err)
 	}
@@ -39,14 +39,12 @@ func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if d.Status == op.DeferredSuspended {
 		number++
 	}
-	if options, err = p.beforeRequest(model.Info(), "deferred", number, options); err != nil {
-		return nil, err
-	}
-	req, err := p.prepare(ctx, t, d.Configuration, options, model)
+	req, err := p.prepare(ctx, t, wanted{"deferred", number, d.Configuration, options}, model)
+	refused, err := refusal(err)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.fetch(ctx, deferred, req, source, number)
+	answer, err := p.fetch(ctx, deferred, req, refused, source, number)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +52,7 @@ func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 }
 
 // fetch is one poll: intent, then effect.
-func (p *pass) fetch(ctx context.Context, model effect.DeferredModel, req effect.Request, source message.DeferredHandle, number int64) (message.Message, error) {
+func (p *pass) fetch(ctx context.Context, model effect.DeferredModel, req effect.Request, refused *HookFailed, source message.DeferredHandle, number int64) (message.Message, error) {
 	details := fmt.Sprintf(`{"poll":%d}`, number)
 	if err := p.hit("deferred.intent", "Record the intent to ask for a deferred answer", details); err != nil {
 		return nil, err
@@ -69,14 +67,9 @@ func (p *pass) fetch(ctx context.Context, model effect.DeferredModel, req effect
 	if err := p.hit("deferred.fetch", "Ask for a deferred answer", details); err != nil {
 		return nil, err
 	}
-	meta := p.capture(&req)
-	events, err := effect.Admit(p.gate, func(ctx context.Context) (effect.Events, error) {
-		return model.Poll(ctx, source, req), nil
+	return p.exchange(ctx, req, model, refused, source.Raw, func(ctx context.Context, req effect.Request) effect.Events {
+		return model.Poll(ctx, source, req)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p.consume(ctx, events, req, model, meta)
 }
 
 func (p *pass) settlePoll(ctx context.Context, req effect.Request, info effect.ModelInfo, answer message.Message, source message.DeferredHandle) error {

@@ -10,7 +10,6 @@ import (
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
-	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // consume reads a provider's stream to its end: every event becomes a frame that
@@ -19,7 +18,8 @@ import (
 // after_response hooks have seen it.
 func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Request, model effect.Model, meta *message.ResponseMetadata) (message.Message, error) {
 	span := p.requestSpan(model)
-	defer span.End(nil)
+	var final message.Message
+	defer func() { endRequest(span, final) }()
 	s := &stream{
 		pass: p, draft: draft{responseID: req.ResponseEntryID},
 		frames: frames{lane: p.lane, responseID: req.ResponseEntryID, list: op.Frames(p.operationID, req.ResponseEntryID)},
@@ -36,8 +36,8 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	if err := p.closed(); err != nil {
 		return nil, err
 	}
-	final, err := s.settled(req, model)
-	if err != nil {
+	var err error
+	if final, err = s.settled(req, model); err != nil {
 		return nil, err
 	}
 	if req.Wanted != "" && req.Wanted != req.Thinking {
@@ -63,12 +63,6 @@ func collectBefore(size int) {
 	if size >= hugeText {
 		runtime.GC()
 	}
-}
-
-// requestSpan covers one admitted provider request.
-func (p *pass) requestSpan(model effect.Model) telemetry.Span {
-	ref := model.Info().Ref
-	return p.span.Start(telemetry.SpanRequest, telemetry.String("pi.provider", ref.Provider), telemetry.String("pi.model", ref.ModelID))
 }
 
 // responded runs after_response; an abort that comes first leaves the raw

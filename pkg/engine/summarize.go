@@ -172,11 +172,12 @@ func (a *attempt) ask(ctx context.Context, index int, prompt summaryPrompt) (mes
 	p := a.pass
 	info := a.model.Info()
 	options, err := p.beforeRequest(info, string(a.context.Kind), a.number, a.context.StreamOptions)
+	refused, err := refusal(err)
 	if err != nil {
 		return nil, err
 	}
 	req := prompt.request(info, options, a.context.Configuration.ThinkingLevel, p.lane.h.opts.Now())
-	req.ResponseEntryID, req.Payload = a.context.ResultEntryID, p.payloadHook(info)
+	req.ResponseEntryID = a.context.ResultEntryID
 	r := op.SummaryRequest{Index: index, UsageID: p.lane.h.session.IDs().NewID()}
 	err = p.lane.proceed(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
 		return op.Ask(t, r)
@@ -188,6 +189,20 @@ func (a *attempt) ask(ctx context.Context, index int, prompt summaryPrompt) (mes
 	if err := p.hit("structural.request", "Request a summary", details); err != nil {
 		return nil, err
 	}
+	answer, err := a.answer(req, refused)
+	if err != nil {
+		return nil, err
+	}
+	return answer, a.book(ctx, answer)
+}
+
+// answer sends a request that nobody watches, unless a required hook refused it.
+func (a *attempt) answer(req effect.Request, refused *HookFailed) (message.Message, error) {
+	p, info := a.pass, a.model.Info()
+	if refused != nil {
+		return p.responded(refusedAnswer(refused, req, info, nil).Message, message.ResponseMetadata{})
+	}
+	payload := p.hookPayload(&req, info, nil)
 	meta := p.capture(&req)
 	events, err := effect.Admit(p.gate, func(ctx context.Context) (effect.Events, error) {
 		return a.model.Stream(ctx, req), nil
@@ -196,15 +211,12 @@ func (a *attempt) ask(ctx context.Context, index int, prompt summaryPrompt) (mes
 		return nil, err
 	}
 	span := p.requestSpan(a.model)
-	answer := final(events)
-	span.End(nil)
+	answer := final(payload.guard(events))
+	endRequest(span, answer)
 	if err := p.closed(); err != nil {
 		return nil, err
 	}
-	if answer, err = p.responded(answer, *meta); err != nil {
-		return nil, err
-	}
-	return answer, a.book(ctx, answer)
+	return p.responded(answer, *meta)
 }
 
 // final reads a stream that nobody watches to its message.

@@ -53,11 +53,11 @@ func (e *execution) run(ctx context.Context) error {
 		if e.admitted != nil {
 			e.admitted()
 		}
-		span := p.span.Start(telemetry.SpanTool, telemetry.String("pi.tool", e.call.Name), telemetry.String("pi.invocation_id", id))
+		span := p.spans.Start(telemetry.SpanTool, telemetry.String("pi.tool", e.call.Name), telemetry.String("pi.invocation_id", id))
 		defer span.End(nil)
 		return runTool(ctx, e.tool, effect.Invocation{
-			ID: id, OperationID: p.operationID, TurnID: b.turnID, CallID: e.call.ID, Args: e.args,
-			Update: i.update, Memos: i,
+			ID: id, SessionID: p.lane.h.session.Header().ID, Lane: p.lane.name, OperationID: p.operationID, TurnID: b.turnID,
+			CallID: e.call.ID, Args: e.args, Update: i.update, Memos: i,
 		})
 	})
 	if !started {
@@ -92,11 +92,14 @@ func runTool(ctx context.Context, tool effect.Tool, call effect.Invocation) (r m
 }
 
 // finalize applies after_tool, unless an abort came first: then the raw result
-// stands and never ends the run (spec §4.6).
+// stands and never ends the run (spec §4.6), where no required handler had to see
+// it.
 func (b *batch) finalize(call message.Block, args json.RawMessage, r message.ToolResult) (message.ToolResult, error) {
 	patched, err := b.pass.afterTool(call, args, r)
 	var abort *effect.AbortRequested
 	switch {
+	case errors.As(err, &abort) && b.pass.guarded(call.Name):
+		return withheld(r, "the run was aborted before a required after_tool hook saw it"), nil
 	case errors.As(err, &abort):
 		r.Terminate = false
 		return r, nil
@@ -227,8 +230,11 @@ func (i *invocation) event(t op.EventType, e op.ToolEvent) func() op.Event {
 }
 
 func (i *invocation) update(partial message.ToolResult, checkpoint bool) {
-	raw := resultJSON(partial)
 	p := i.batch.pass
+	if p.guarded(i.call.Name) {
+		return // no hook has seen it
+	}
+	raw := resultJSON(partial)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {

@@ -11,7 +11,9 @@ import (
 // changed, taken out or put in, the short way says the same or nothing.
 func TestWrittenUsage(t *testing.T) {
 	count := rapid.OneOf(rapid.Int64Range(0, 99), rapid.Int64Range(0, 999_999_999_999_999_999))
-	cost := rapid.OneOf(rapid.SampledFrom([]float64{0, 5, 0.1, 2e-7, 1e21, 0.010065}), rapid.Float64Range(0, 1e300))
+	cost := rapid.OneOf(rapid.SampledFrom([]float64{0, 5, 0.1, 2e-7, 1e21, 0.010065}), rapid.Float64Range(0, 1e300),
+		rapid.Map(rapid.Int64Range(0, 1<<52), func(n int64) float64 { return float64(n) / 1e9 }),
+		rapid.Map(rapid.Int64Range(0, 99_999), func(n int64) float64 { return float64(n) / 1e4 }))
 	rapid.Check(t, func(t *rapid.T) {
 		u := Usage{
 			Input: count.Draw(t, "input"), Output: count.Draw(t, "output"),
@@ -28,6 +30,9 @@ func TestWrittenUsage(t *testing.T) {
 		got, ok := writtenUsage(text)
 		if diff := cmp.Diff(u, got); !ok || diff != "" {
 			t.Fatalf("%s: %v %s", text, ok, diff)
+		}
+		if again, end, ok := ReadUsage(append(append([]byte(`{"usage":`), text...), `,"x":1}`...), len(`{"usage":`)); !ok || end != len(`{"usage":`)+len(text) || cmp.Diff(u, again) != "" {
+			t.Fatalf("%s inside an object: %v %d %v", text, ok, end, again)
 		}
 		i := rapid.IntRange(0, len(text)).Draw(t, "at")
 		end := min(len(text), i+rapid.IntRange(0, 1).Draw(t, "out"))

@@ -10,7 +10,8 @@ import (
 // maxNearest is how many names an unknown reference is answered with.
 const maxNearest = 3
 
-// nearest returns the listed models most like ref, best first. Provider and
+// nearest returns the listed models most like ref, best first; none when ref is
+// itself listed, so that its spelling is not what is wrong. Provider and
 // model are compared each by itself and in proportion to its length: a long
 // model id, a path perhaps, must not drown a slip in the provider's name.
 func (r *Registry) nearest(ref message.ModelRef) []string {
@@ -23,6 +24,9 @@ func (r *Registry) nearest(ref message.ModelRef) []string {
 		far := distance(ref.Provider, name)
 		for _, id := range p.Models() {
 			known := message.ModelRef{Provider: name, ModelID: id}
+			if known == ref {
+				return nil
+			}
 			all = append(all, candidate{known.String(), far + distance(ref.ModelID, id)})
 		}
 	}

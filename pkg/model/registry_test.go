@@ -53,7 +53,10 @@ func registry() *model.Registry {
 		},
 	})
 	r.Register("anthropic", fake{ids: []string{"claude-opus-4", "claude-sonnet-4"}})
-	r.Register("openai", fake{ids: []string{"gpt-5", "gpt-5-mini"}})
+	r.Register("openai", fake{
+		ids:    []string{"gpt-5", "gpt-5-mini"},
+		errors: map[string]error{"gpt-5": &effect.UnknownModel{Reason: "no key"}},
+	})
 	return r
 }
 
@@ -88,6 +91,7 @@ func TestUnknownModels(t *testing.T) {
 			Reason:  "there is no such script file",
 			Nearest: []string{"scripted/echo", "anthropic/claude-opus-4", "anthropic/claude-sonnet-4"},
 		}},
+		{"the name is right", "openai", "gpt-5", effect.UnknownModel{Reason: "no key"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -32,12 +32,31 @@ func (s Spec) Info(provider, api string) effect.ModelInfo {
 // Prices are US dollars for a million tokens.
 type Prices struct {
 	Input, Output, CacheRead, CacheWrite, CacheWrite1h float64
+	// Long stands in for all of them when a prompt, its cached part included, has
+	// more than LongAbove tokens; nil when its length changes nothing.
+	Long      *Prices
+	LongAbove int64
+}
+
+// Times are the prices of what is sold for a share of them, such as a batch.
+func (p Prices) Times(share float64) Prices {
+	for _, price := range []*float64{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.CacheWrite1h} {
+		*price *= share
+	}
+	if p.Long != nil {
+		long := p.Long.Times(share)
+		p.Long = &long
+	}
+	return p
 }
 
 // Cost is the price of a usage. Cache writes that live an hour are part of the
 // usage's cache writes and have a price of their own.
 func (p Prices) Cost(u message.Usage) message.Cost {
 	const million = 1e6
+	if p.Long != nil && u.Input+u.CacheRead+u.CacheWrite > p.LongAbove {
+		p = *p.Long
+	}
 	hour := int64(0)
 	if u.CacheWrite1h != nil {
 		hour = min(*u.CacheWrite1h, u.CacheWrite)

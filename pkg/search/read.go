@@ -9,7 +9,6 @@ import (
 
 // reader reads one session behind its cursor.
 type reader struct {
-	repo *store.Repo
 	job  *job
 	send func(*batch) error
 }
@@ -22,12 +21,16 @@ const (
 	pageBytes = 2 << 20
 )
 
-func (r *reader) read(ctx context.Context) (err error) {
-	v, err := r.repo.View(ctx, r.job.listed.Ref)
+// session opens the session.
+func (r *reader) session(ctx context.Context, repo *store.Repo) error {
+	v, err := repo.View(ctx, r.job.listed.Ref)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, v.Close()) }()
+	return errors.Join(r.entries(ctx, v), v.Close())
+}
+
+func (r *reader) entries(ctx context.Context, v store.Reader) error {
 	b := r.first(ctx, v)
 	for limit := firstPage; ; {
 		entries, err := v.ScanEntries(ctx, store.EntryQuery{Type: store.TypeMessage, FromSeq: b.to + 1, Limit: limit})

@@ -75,9 +75,13 @@ type Snapshot struct {
 	Outline iter.Seq2[Record, error]
 	// Judged is Records for a check, of a reader that judged what it read when it
 	// was opened; nil elsewhere. Sound payloads of entries and ledger rows are left
-	// out, and a verdict is in their place.
+	// out, and a verdict is in their place. A record is only good until the next.
 	Judged iter.Seq2[Record, error]
-	Close  func() error
+	// Place tells what an id names and, of an entry, how many entries come before
+	// it. Judged comes with it where the reader refuses a session in which an id is
+	// given twice or a parent is no earlier entry; it is nil elsewhere.
+	Place func(id string) (n int, kind IDKind)
+	Close func() error
 }
 
 // Skeleton are the records for somebody who looks at no payload of an entry or a

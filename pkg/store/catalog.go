@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,37 +33,20 @@ type fileStamp struct {
 // stampOf is false for what is no regular file: a link may lead elsewhere
 // tomorrow.
 func stampOf(path string) (stamp, bool) {
-	s, ok := bareStampOf(path)
-	// An empty log is what a reader leaves; it is no change (D10).
-	if fi, err := os.Lstat(path + logSuffix); ok && err == nil && fi.Size() > 0 {
-		s.log = fileStampOf(fi)
-	}
-	return s, ok
-}
-
-// bareStampOf is stampOf for a file that has no log beside it.
-func bareStampOf(path string) (stamp, bool) {
 	fi, err := os.Lstat(path)
 	if err != nil || !fi.Mode().IsRegular() {
 		return stamp{}, false
 	}
-	return stamp{main: fileStampOf(fi)}, true
+	s := stamp{main: fileStampOf(fi)}
+	// An empty log is what a reader leaves; it is no change (D10).
+	if fi, err := os.Lstat(path + logSuffix); err == nil && fi.Size() > 0 {
+		s.log = fileStampOf(fi)
+	}
+	return s, true
 }
 
 // logSuffix ends the name of the log that SQLite keeps beside a database.
 const logSuffix = "-wal"
-
-// logs are the names of the logs among the files of a folder: to look for each
-// that is not there would cost a list as much as the sessions themselves.
-func logs(files []os.DirEntry) map[string]bool {
-	found := make(map[string]bool)
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), logSuffix) {
-			found[f.Name()] = true
-		}
-	}
-	return found
-}
 
 func (s stamp) modTime() time.Time { return time.Unix(0, max(s.main.mtime, s.log.mtime)) }
 
@@ -259,7 +241,12 @@ func parseCatalogLine(line []byte) *catalogRow {
 	if err != nil || uint32(sum) != crc32.ChecksumIEEE(body) {
 		return nil
 	}
-	row := &catalogRow{summary: &Summary{}}
+	made := &struct {
+		catalogRow
+		Summary
+	}{}
+	row := &made.catalogRow
+	row.summary = &made.Summary
 	syntax := rawjson.MembersFunc(body, func(m rawjson.Member) bool {
 		err = row.field(m)
 		return err == nil
@@ -313,15 +300,19 @@ func (s stamp) appendJSON(dst []byte) []byte {
 }
 
 func parseStamp(raw []byte) (stamp, error) {
-	var n []int64
-	for element := range rawjson.Elements(raw) {
-		x, err := strconv.ParseUint(string(element), 10, 64)
-		if err != nil {
-			return stamp{}, err
+	var n [6]int64
+	i := 0
+	err := rawjson.ElementsFunc(raw, func(start, end int) bool {
+		x, err := strconv.ParseUint(string(raw[start:end]), 10, 64)
+		if err != nil || i == len(n) {
+			i = -1 // one that is not written by appendJSON
+			return false
 		}
-		n = append(n, int64(x))
-	}
-	if len(n) != 6 {
+		n[i] = int64(x)
+		i++
+		return true
+	})
+	if err != nil || i != len(n) {
 		return stamp{}, strconv.ErrSyntax
 	}
 	return stamp{fileStamp{uint64(n[0]), n[1], n[2]}, fileStamp{uint64(n[3]), n[4], n[5]}}, nil

@@ -155,11 +155,15 @@ type headerParser struct {
 // field takes over one member. Every value is copied: headers outlive the line
 // they were read from.
 func (p *headerParser) field(m rawjson.Member) error {
-	key, err := rawjson.Unquote(m.Key)
-	if err != nil {
-		return fmt.Errorf("header key: %w", err)
+	key := m.Key
+	if bytes.IndexByte(key, '\\') >= 0 {
+		plain, err := rawjson.AppendUnquote([]byte{'"'}, key)
+		if err != nil {
+			return fmt.Errorf("header key: %w", err)
+		}
+		key = append(plain, '"')
 	}
-	switch key {
+	switch key := string(key[1 : len(key)-1]); key {
 	case "kind":
 		return p.text(key, m.Value, &p.kind)
 	case "id":

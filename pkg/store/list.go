@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,6 +18,9 @@ type Listed struct {
 	// Summary is what the catalog knows of the session as it is now, nil when that
 	// is nothing: Summarize reads it (D62).
 	Summary *Summary
+	// Unread tells that nothing was read of the session yet: its id is that of its
+	// name. Only ListUnread leaves one so.
+	Unread bool
 
 	stamp stamp // of the files before anything was read of them
 }
@@ -39,41 +40,66 @@ func (l Listed) Stamp() string {
 // that is damaged or unreadable has Err and is never left out; so has the second
 // file of an id.
 func (r *Repo) List(ctx context.Context) ([]Listed, error) {
-	return r.list(ctx, func(Ref) bool { return false })
+	l, err := r.ListFolder(ctx, ListHeaders)
+	return l.Sessions, err
 }
 
-// ListToSummarize is List for somebody who will have every session summarized:
-// one whose header costs as much as the whole is opened once for both.
-func (r *Repo) ListToSummarize(ctx context.Context) ([]Listed, error) {
-	return r.list(ctx, func(ref Ref) bool {
-		d, err := r.driver(ref.Backend)
-		if err != nil {
-			return false
-		}
-		h, ok := d.(HeaderViewer)
-		return ok && h.HeaderIsView()
-	})
+// Listing is what the repository's folder held at one moment.
+type Listing struct {
+	Sessions []Listed // as List tells
+	// Backups are the paths of the files that earlier replacements kept, in byte
+	// order. They are no sessions (D57).
+	Backups []string
+}
+
+// Depth says how much a list reads of the sessions that the catalog does not know.
+type Depth int
+
+// ListHeaders reads headers. The others are for who needs more than that: a session
+// whose header costs as much as the whole is summarized at once by ListSummaries, and
+// left to ReadUnread by ListUnread.
+const (
+	ListHeaders Depth = iota
+	ListSummaries
+	ListUnread
+)
+
+// ListFolder is List with the backups, and to any depth. Of files that ListUnread has
+// left, none is marked as the second one of an id.
+func (r *Repo) ListFolder(ctx context.Context, depth Depth) (Listing, error) {
+	f, err := r.folder()
+	if err != nil {
+		return Listing{}, err
+	}
+	defer f.close()
+	sessions, err := r.list(ctx, f, depth)
+	return Listing{Sessions: sessions, Backups: f.backups()}, err
 }
 
 // HeaderViewer is implemented by drivers that have to open a view to read a
 // header.
 type HeaderViewer interface{ HeaderIsView() bool }
 
-func (r *Repo) list(ctx context.Context, whole func(Ref) bool) ([]Listed, error) {
-	files, err := r.folder()
+func (r *Repo) headerIsView(ref Ref) bool {
+	d, err := r.driver(ref.Backend)
 	if err != nil {
-		return nil, err
+		return false
 	}
+	h, ok := d.(HeaderViewer)
+	return ok && h.HeaderIsView()
+}
+
+func (r *Repo) list(ctx context.Context, f *folder, depth Depth) ([]Listed, error) {
 	var stores []Ref
-	var known map[string]*catalogRow
+	var cached map[string]*catalogRow
+	var err error
 	parts := []func(){
-		func() { known = r.catalog().load() },
-		func() { stores, err = r.storesAmong(ctx, files) },
+		func() { cached = r.catalog().load() },
+		func() { stores, err = r.storesAmong(ctx, f) },
 	}
 	if each(len(parts), func(i int) { parts[i]() }); err != nil {
 		return nil, err
 	}
-	logs := logs(files)
 	listed := make([]Listed, len(stores))
 	rows := make([]*catalogRow, len(stores))
 	each(len(stores), func(i int) {
@@ -81,18 +107,18 @@ func (r *Repo) list(ctx context.Context, whole func(Ref) bool) ([]Listed, error)
 			return
 		}
 		name := filepath.Base(stores[i].Path)
-		row, log := known[name], logs[name+logSuffix]
-		if listed[i] = r.known(stores[i], row, log); listed[i].Summary != nil {
+		now, stable := f.stamp(name)
+		if listed[i] = listedAs(stores[i], now, stable, cached[name]); listed[i].Summary != nil {
 			return
 		}
-		if whole(stores[i]) {
-			var h Header
-			if rows[i], h = r.look(ctx, &listed[i]); listed[i].Summary != nil {
-				listed[i].Header, listed[i].Ref.ID = h, h.ID
-				return
-			}
+		switch {
+		case depth == ListHeaders || !r.headerIsView(stores[i]):
+			listed[i] = r.inspect(ctx, listed[i])
+		case depth == ListUnread:
+			listed[i].Unread = true
+		default:
+			rows[i] = r.lookOrInspect(ctx, &listed[i], nil)
 		}
-		listed[i] = r.inspect(ctx, listed[i])
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -102,14 +128,36 @@ func (r *Repo) list(ctx context.Context, whole func(Ref) bool) ([]Listed, error)
 	return listed, nil
 }
 
-// known is what the catalog knows of a session as it is now, without a summary
-// when that is nothing.
-func (r *Repo) known(ref Ref, row *catalogRow, log bool) Listed {
-	look := bareStampOf
-	if log {
-		look = stampOf
+// ReadUnread reads what ListUnread has left, on every core, and keeps the summaries
+// for the next time. use, when set, is called with each session that can be read,
+// while it is open; from several goroutines. The error is that of ctx.
+func (r *Repo) ReadUnread(ctx context.Context, listed []Listed, use func(*Listed, Reader)) error {
+	rows := make([]*catalogRow, len(listed))
+	each(len(listed), func(i int) {
+		if listed[i].Unread && ctx.Err() == nil {
+			rows[i] = r.lookOrInspect(ctx, &listed[i], use)
+		}
+	})
+	r.catalog().add(rows)
+	markDuplicates(listed)
+	return ctx.Err()
+}
+
+// lookOrInspect reads the session, or why it cannot be read.
+func (r *Repo) lookOrInspect(ctx context.Context, l *Listed, use func(*Listed, Reader)) (keep *catalogRow) {
+	l.Unread = false
+	row, h := r.look(ctx, l, use)
+	if l.Summary == nil {
+		*l = r.inspect(ctx, *l)
+		return nil
 	}
-	now, stable := look(ref.Path)
+	l.Header, l.Ref.ID = h, h.ID
+	return row
+}
+
+// listedAs is what the catalog knows of a session as it is now, without a summary
+// when that is nothing.
+func listedAs(ref Ref, now stamp, stable bool, row *catalogRow) Listed {
 	if !stable {
 		return Listed{Ref: ref, ModTime: modTime(ref.Path)} // a link, or no file at all
 	}
@@ -145,7 +193,7 @@ func markDuplicates(listed []Listed) {
 	for i, l := range listed {
 		j, seen := first[l.Ref.ID]
 		switch {
-		case l.Err != nil:
+		case l.Err != nil || l.Unread:
 		case !seen:
 			first[l.Ref.ID] = i
 		case outranks(l, listed[j]):
@@ -170,23 +218,4 @@ func namedAfter(ref Ref) bool {
 
 func duplicate(of Ref) error {
 	return fmt.Errorf("session %s is also in %s: %w", of.ID, of.Path, ErrExists)
-}
-
-// Backups returns the paths of the files that earlier replacements kept, in
-// byte order. They are no sessions (D57).
-func (r *Repo) Backups(ctx context.Context) ([]string, error) {
-	if r.o.Dir == "" {
-		return nil, ctx.Err()
-	}
-	files, err := os.ReadDir(r.o.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list backups: %w", err)
-	}
-	var paths []string
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".bak") && f.Type().IsRegular() {
-			paths = append(paths, filepath.Join(r.o.Dir, f.Name()))
-		}
-	}
-	return paths, ctx.Err()
 }

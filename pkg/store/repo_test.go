@@ -86,13 +86,8 @@ func TestNewRepoTouchesNothing(t *testing.T) {
 		t.Error("a repository without drivers was accepted")
 	}
 	r, _, _ := twoBackends(t)
-	for name, err := range map[string]error{
-		"list":    func() error { _, err := r.List(t.Context()); return err }(),
-		"backups": func() error { _, err := r.Backups(t.Context()); return err }(),
-	} {
-		if err != nil {
-			t.Errorf("%s of an absent repository: %v", name, err)
-		}
+	if l, err := r.ListFolder(t.Context(), store.ListHeaders); err != nil || len(l.Sessions)+len(l.Backups) > 0 {
+		t.Errorf("an absent repository lists %+v, %v", l, err)
 	}
 	if _, err := r.Resolve(t.Context(), "@last"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("@last of an absent repository: %v", err)
@@ -283,9 +278,9 @@ func TestB56ListLeavesNothingOut(t *testing.T) {
 			t.Errorf("%s: view %v, open %v", name, viewErr, openErr)
 		}
 	}
-	backups, err := r.Backups(t.Context())
-	if err != nil || !cmp.Equal(backups, []string{file("good.jsonl.bak")}) {
-		t.Errorf("backups %v, %v", backups, err)
+	listing, err := r.ListFolder(t.Context(), store.ListHeaders)
+	if want := []string{file("good.jsonl.bak")}; err != nil || !cmp.Equal(listing.Backups, want) {
+		t.Errorf("backups %v, %v", listing.Backups, err)
 	}
 }
 

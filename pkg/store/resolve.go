@@ -66,29 +66,25 @@ func one(arg string, refs []Ref) (Ref, error) {
 // stores returns every store of the repository in the order of paths, known by
 // its file name alone.
 func (r *Repo) stores(ctx context.Context) ([]Ref, error) {
-	files, err := r.folder()
+	f, err := r.folder()
 	if err != nil {
 		return nil, err
 	}
-	return r.storesAmong(ctx, files)
+	defer f.close()
+	return r.storesAmong(ctx, f)
 }
 
-// folder reads the repository's folder; one that is not there is empty.
-func (r *Repo) folder() ([]os.DirEntry, error) {
-	if r.o.Dir == "" {
-		return nil, nil
-	}
-	files, err := os.ReadDir(r.o.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	return files, nil
+// Chooser is implemented by drivers that know their stores among the files of a
+// folder, which is then read once for all of them.
+type Chooser interface {
+	// Choose is List, of a folder that has been read.
+	Choose(dir string, files []os.DirEntry) []string
 }
 
-func (r *Repo) storesAmong(ctx context.Context, files []os.DirEntry) ([]Ref, error) {
+func (r *Repo) storesAmong(ctx context.Context, f *folder) ([]Ref, error) {
 	var refs []Ref
 	for _, d := range r.o.Drivers {
-		paths, err := d.List(ctx, r.o.Dir)
+		paths, err := f.storesOf(ctx, d)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("list %s sessions: %w", d.Name(), err)
 		}
@@ -96,7 +92,7 @@ func (r *Repo) storesAmong(ctx context.Context, files []os.DirEntry) ([]Ref, err
 			refs = append(refs, Ref{ID: stem(d, p), Path: p, Backend: d.Name()})
 		}
 	}
-	return merge(refs, r.irregular(files)), nil
+	return merge(refs, r.irregular(f.files)), nil
 }
 
 // irregular returns what is named like a store and is no file: a folder, a FIFO,

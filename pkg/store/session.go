@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // SessionOptions complete an open session.
@@ -36,6 +38,7 @@ type Session struct {
 	sealed error
 	fault  *Fault
 	faults []func(error)
+	told   func(lane string) telemetry.Context // nil: commits are not told of
 	closed chan struct{} // non-nil once Close began; closed when it ended
 	err    error         // of Close
 }
@@ -140,7 +143,7 @@ func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
 	if !ok {
 		c = new(commit)
 	}
-	c.session, c.tx = m.session, tx
+	c.session, c.lane, c.tx = m.session, m.lane, tx
 	// It is never interrupted: a caller that stops waiting must not tear a
 	// transaction. So it has ended, and what it was made of can be used again.
 	err := m.session.commits.do(context.Background(), c)
@@ -150,9 +153,18 @@ func (m *Mutator) Commit(tx Tx) (CommitResult, error) {
 	return res, err
 }
 
+// Trace has every later commit told as a span below what told returns for its
+// lane (spec §5.8).
+func (s *Session) Trace(told func(lane string) telemetry.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = told
+}
+
 // commit is one transaction in the session's commit queue.
 type commit struct {
 	session *Session
+	lane    string
 	tx      Tx
 	res     CommitResult
 }
@@ -160,8 +172,13 @@ type commit struct {
 func (c *commit) run() (err error) {
 	s := c.session
 	defer s.caught(&err)
-	if err := s.Fault(); err != nil {
+	told, err := s.admit()
+	if err != nil {
 		return err
+	}
+	if told != nil {
+		span := told(c.lane).Start(telemetry.SpanWrite, writeAttrs(c.tx)...)
+		defer func() { endWrite(span, c.res, err) }()
 	}
 	if err := checkKinds(context.Background(), s.backend, c.tx); err != nil {
 		return err
@@ -222,6 +239,16 @@ func (s *Session) OnFault(f func(error)) {
 	if fault != nil {
 		f(fault)
 	}
+}
+
+// admit refuses a commit of a faulted session, and returns what it is told to.
+func (s *Session) admit() (told func(string) telemetry.Context, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault != nil {
+		return nil, s.fault
+	}
+	return s.told, nil
 }
 
 // Fault returns the failure that faulted the session, nil while it is sound.

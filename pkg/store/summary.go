@@ -68,19 +68,23 @@ func (r *Repo) Summarize(ctx context.Context, listed []*Listed) error {
 	rows := make([]*catalogRow, len(cold))
 	each(len(cold), func(i int) {
 		if ctx.Err() == nil {
-			rows[i], _ = r.look(ctx, cold[i])
+			rows[i], _ = r.look(ctx, cold[i], nil)
 		}
 	})
 	r.catalog().add(rows)
 	return ctx.Err()
 }
 
-// look reads one session. What may have changed meanwhile is told and not kept.
-func (r *Repo) look(ctx context.Context, l *Listed) (keep *catalogRow, h Header) {
+// look reads one session, and has it used while it is open. What may have changed
+// meanwhile is told and not kept.
+func (r *Repo) look(ctx context.Context, l *Listed, use func(*Listed, Reader)) (keep *catalogRow, h Header) {
 	before, stable := stampOf(l.Ref.Path)
 	v, err := r.View(ctx, l.Ref)
 	if err == nil {
-		l.Summary, h, err = summarize(ctx, v)
+		if l.Summary, h, err = summarize(ctx, v); err == nil && use != nil {
+			l.Header, l.Ref.ID = h, h.ID
+			use(l, v)
+		}
 		err = errors.Join(err, v.Close())
 	}
 	if err != nil {

@@ -144,10 +144,15 @@ type verifier struct {
 	stopped bool
 	seen    func(*Record) // nil when nobody looks
 
-	ids    map[idKey]known
+	ids    map[IDKey]known
 	chains []callChain // the first is none
 
-	newestID string // the id that was given last, and what is known of it
+	// place, if the snapshot has it, stands in for ids; reached are the calls of
+	// the entries so far.
+	place   func(id string) (n int, kind IDKind)
+	reached []chainRef
+
+	newestID string // of the entry that came last, and what is known of it
 	newest   known
 
 	orphan []orphan // references that nothing earlier satisfied
@@ -165,7 +170,7 @@ type verifier struct {
 
 func newVerifier(yield func(Problem) bool) *verifier {
 	return &verifier{
-		yield: yield, ids: make(map[idKey]known), chains: make([]callChain, 1), addresses: make(map[Address]WriteKind),
+		yield: yield, ids: make(map[IDKey]known), chains: make([]callChain, 1), addresses: make(map[Address]WriteKind),
 		namespaces: make(map[string]bool), lanes: make(map[string]*laneValues),
 	}
 }
@@ -227,7 +232,7 @@ func (v *verifier) placeLeaves(ctx context.Context, r Reader) error {
 	}
 	found, err := r.Entries(ctx, ids)
 	for id := range found {
-		v.ids[keyOf(id)] = known{kind: IDEntry}
+		v.ids[KeyOf(id)] = known{kind: IDEntry}
 	}
 	return err
 }
@@ -276,12 +281,23 @@ func (v *verifier) records(ctx context.Context, r Reader) error {
 		return err
 	}
 	defer snap.Close()
-	records := snap.Records
-	if v.judged = snap.Judged != nil; v.judged {
-		records = snap.Judged
+	if err := v.pass(ctx, snap); err != nil || v.stopped {
+		return err
 	}
-	v.ids = make(map[idKey]known, min(max(snap.NextSeq, 0), manyIDs))
-	ahead := readAhead(ctx, records)
+	if snap.NextSeq <= v.last {
+		v.fail("sequence", "", "the next sequence number is %d, but %d has been given", snap.NextSeq, v.last)
+	}
+	return nil
+}
+
+// pass looks at every record. Somebody else who looks wants the payloads.
+func (v *verifier) pass(ctx context.Context, snap *Snapshot) error {
+	if v.judged = snap.Judged != nil && v.seen == nil; v.judged {
+		v.place = snap.Place
+		return v.short(ctx, snap.Judged)
+	}
+	v.ids = make(map[IDKey]known, min(max(snap.NextSeq, 0), manyIDs))
+	ahead := readAhead(ctx, snap.Records)
 	defer ahead.stop()
 	for batch := range ahead.batches {
 		for i := range batch {
@@ -293,11 +309,23 @@ func (v *verifier) records(ctx context.Context, r Reader) error {
 			}
 		}
 	}
-	if ahead.err != nil {
-		return ahead.err
-	}
-	if snap.NextSeq <= v.last {
-		v.fail("sequence", "", "the next sequence number is %d, but %d has been given", snap.NextSeq, v.last)
+	return ahead.err
+}
+
+// short is the pass over records that hardly have payloads any more.
+func (v *verifier) short(ctx context.Context, records iter.Seq2[Record, error]) error {
+	var r Record
+	for next, err := range records {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		r = next
+		if v.record(&r); v.stopped {
+			return nil
+		}
 	}
 	return nil
 }

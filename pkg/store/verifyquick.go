@@ -90,15 +90,23 @@ func (g *glance) messageField(key []byte) {
 			g.ok = false
 		}
 	case `"usage"`:
-		if _, err := message.ParseUsage(g.of(rawjson.Object)); err != nil {
-			g.ok = false
-		}
+		g.usage()
 	case `"deferred"`:
 		g.of(rawjson.Object)
 	case `"diagnostics"`, `"addedToolNames"`:
 		g.of(rawjson.Array)
 	default:
 		g.skip()
+	}
+}
+
+func (g *glance) usage() {
+	if _, end, ok := message.ReadUsage(g.b, g.i); ok {
+		g.i = end
+		return
+	}
+	if _, err := message.ParseUsage(g.of(rawjson.Object)); err != nil {
+		g.ok = false
 	}
 }
 
@@ -259,4 +267,17 @@ func (g *glance) of(k rawjson.Kind) []byte {
 	return value
 }
 
-func (g *glance) text() []byte { return g.of(rawjson.String) }
+// text passes over a string.
+func (g *glance) text() []byte {
+	if !g.ok {
+		return nil
+	}
+	end, ok := rawjson.SkipString(g.b, g.i)
+	if !ok {
+		g.ok = false
+		return nil
+	}
+	value := g.b[g.i:end:end]
+	g.i = end
+	return value
+}

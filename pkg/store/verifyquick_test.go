@@ -82,19 +82,19 @@ func TestGlanceVouchesForSoundMessagesOnly(t *testing.T) {
 }
 
 func TestKeysTellIDsApart(t *testing.T) {
-	keys := make(map[idKey]string)
+	keys := make(map[IDKey]string)
 	for _, id := range []string{
 		"", "a", "018bcfe5-6800-7abc-8000-0000000aaaaa", "018BCFE5-6800-7abc-8000-0000000aaaaa", "018bcfe5-6800-7abc-8000-0000000aaaab",
 		"018bcfe5+6800-7abc-8000-0000000aaaaa", "018bcfe568007abc80000000000aaaaa", "018bcfe5-6800-7abc-8000-0000000aaaa-", "118bcfe5-6800-7abc-8000-0000000aaaaa",
 		"018bcfe5-6800-7abc-8000-00-000000aaa", "-18bcfe5-6800-7abc-8000-0000000aaaaa",
 	} {
-		if other, taken := keys[keyOf(id)]; taken {
+		if other, taken := keys[KeyOf(id)]; taken {
 			t.Errorf("%q and %q have one key", id, other)
 		}
-		keys[keyOf(id)] = id
+		keys[KeyOf(id)] = id
 	}
-	want := idKey{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x7a, 0xbc, 0x80, 0, 0, 0, 0, 0x0a, 0xaa, 0xaa}
-	if got := keyOf("018bcfe5-6800-7abc-8000-0000000aaaaa"); got != want {
+	want := IDKey{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x7a, 0xbc, 0x80, 0, 0, 0, 0, 0x0a, 0xaa, 0xaa}
+	if got := KeyOf("018bcfe5-6800-7abc-8000-0000000aaaaa"); got != want {
 		t.Errorf("key %x, want %x", got, want)
 	}
 }

@@ -9,21 +9,23 @@ import (
 	"github.com/drover-run/drover/pkg/message"
 )
 
-// idKey stands for an id: a UUID's own bytes, another id's digest. It holds no
-// pointer, so that a million of them cost the collector nothing.
-type idKey [16]byte
+// IDKey stands for an id in a check that has to keep them all: a UUID's own bytes,
+// another id's digest. It holds no pointer, so that a million of them cost the
+// collector nothing.
+type IDKey [16]byte
 
-func keyOf(id string) idKey {
+// KeyOf is the key of an id; other ids have others.
+func KeyOf(id string) IDKey {
 	if k, ok := uuidKey(id); ok {
 		return k
 	}
 	sum := sha256.Sum256([]byte(id))
-	return idKey(sum[:16])
+	return IDKey(sum[:16])
 }
 
 // uuidKey reads a UUID in the one spelling that ids have; another spelling is
 // another id.
-func uuidKey(id string) (k idKey, ok bool) {
+func uuidKey(id string) (k IDKey, ok bool) {
 	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
 		return k, false
 	}
@@ -59,7 +61,7 @@ type known struct {
 }
 
 // chainRef is the place of a callChain in verifier.chains; 0 is none. It is no
-// pointer, for the same reason as an idKey.
+// pointer, for the same reason as an IDKey.
 type chainRef int32
 
 // callChain is the results on the path back to the assistant message that made
@@ -84,21 +86,36 @@ type orphan struct {
 
 // take gives an id to an entry or a usage row, which what calls.
 func (v *verifier) take(what, id string, k known) {
-	key := keyOf(id)
-	if _, taken := v.ids[key]; taken {
-		v.fail("duplicate_id", what+id, "the id is taken by an earlier entry or usage row")
-		return
+	switch {
+	case v.place == nil:
+		key := KeyOf(id)
+		if _, taken := v.ids[key]; taken {
+			v.fail("duplicate_id", what+id, "the id is taken by an earlier entry or usage row")
+			return
+		}
+		v.ids[key] = k
+	case k.kind == IDEntry:
+		v.reached = append(v.reached, k.calls)
 	}
-	v.ids[key] = k
-	v.newest, v.newestID = k, id
+	if k.kind == IDEntry {
+		v.newest, v.newestID = k, id
+	}
 }
 
 // named returns what is known of an id; most name what came just before.
 func (v *verifier) named(id string) known {
-	if id == v.newestID {
+	switch {
+	case id == v.newestID:
 		return v.newest
+	case v.place == nil:
+		return v.ids[KeyOf(id)]
 	}
-	return v.ids[keyOf(id)]
+	n, kind := v.place(id)
+	k := known{kind: kind}
+	if kind == IDEntry && n < len(v.reached) {
+		k.calls = v.reached[n]
+	}
+	return k
 }
 
 func (v *verifier) entry(e *Entry, verdict *Verdict) {
@@ -298,7 +315,7 @@ func (v *verifier) ledger(u *UsageRow, where string) {
 // references judges what pointed to something that had not come yet.
 func (v *verifier) references() {
 	for _, o := range v.orphan {
-		kind := v.ids[keyOf(o.target)].kind
+		kind := v.named(o.target).kind
 		switch {
 		case o.usage && kind != IDEntry:
 			v.warn("usage_entry", "usage "+o.id, "the usage row belongs to entry %s, which does not exist", o.target)

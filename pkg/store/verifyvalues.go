@@ -193,7 +193,7 @@ func checkLaneConfig(raw json.RawMessage) error {
 	return nil
 }
 
-func (v *verifier) isEntry(id string) bool { return v.ids[keyOf(id)].kind == IDEntry }
+func (v *verifier) isEntry(id string) bool { return v.named(id).kind == IDEntry }
 
 func (v *verifier) checkTargets() {
 	var targets []Address
@@ -209,7 +209,7 @@ func (v *verifier) checkTargets() {
 			v.warn("label_target", a.String(), "the label's entry does not exist")
 		case a.Namespace == "pi.pending.entry" && placed:
 			v.fail("pending_placed", a.String(), "the pending content is an entry already")
-		case a.Namespace == "pi.pending.entry" && v.ids[keyOf(a.Key)].kind == IDUsage:
+		case a.Namespace == "pi.pending.entry" && v.named(a.Key).kind == IDUsage:
 			v.fail("pending_placed", a.String(), "the reserved id is a usage row")
 		}
 	}

@@ -48,6 +48,9 @@ func String(key, value string) Attr { return Attr{key, value} }
 // Int is a number attribute.
 func Int(key string, value int64) Attr { return Attr{key, value} }
 
+// Float is an attribute of an amount.
+func Float(key string, value float64) Attr { return Attr{key, value} }
+
 // Noop starts spans that go nowhere.
 type Noop struct{}
 
@@ -58,6 +61,16 @@ type noopSpan struct{ Noop }
 
 func (noopSpan) Set(...Attr) {}
 func (noopSpan) End(error)   {}
+
+// Off reports that what is told here goes nowhere, so that nobody needs to work it
+// out.
+func Off(c Context) bool {
+	switch c.(type) {
+	case Noop, noopSpan:
+		return true
+	}
+	return false
+}
 
 // Do runs work inside a span.
 func Do(c Context, name string, work func(Span) error, attrs ...Attr) error {

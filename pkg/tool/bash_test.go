@@ -211,6 +211,23 @@ func TestBashDeafSupervisor(t *testing.T) {
 	}
 }
 
+// TestBashSleepingSupervisor checks that a call ends in time, with all that it has
+// started, though its supervisor gets no time to see to it.
+func TestBashSleepingSupervisor(t *testing.T) {
+	dir := t.TempDir()
+	held := openHolders(t, dir)
+	line := "exec 9>held; setsid sleep 90 & (trap '' TERM; sleep 90) & kill -STOP $PPID; sleep 90"
+	got := call(t, toolNamed("bash", Options{CWD: dir}), `{"command":"`+line+`","timeout":1.25}`)
+	want := outcome{
+		Text:    "[Ended after 1.25 seconds, the time limit.]",
+		Details: `{"exitCode":null,"cancelled":false,"timedOut":true,"truncated":false}`, IsError: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	held.wait(t)
+}
+
 // TestBashSupervisorKilled checks that a supervisor which dies takes its command
 // along and that the result does not guess.
 func TestBashSupervisorKilled(t *testing.T) {

@@ -30,11 +30,8 @@ type Options struct {
 // Builtins returns the tools bash, read, write and edit (behaviours §7). Calls of
 // one set that change the same file wait for each other.
 func Builtins(o Options) []effect.Tool {
-	if o.Self == "" {
-		o.Self = runningProgram()
-	}
 	files := &files{cwd: o.CWD, locks: newLocks()}
-	return []effect.Tool{newBash(o, files), newRead(files), newWrite(files), newEdit(files)}
+	return []effect.Tool{newBash(o), newRead(files), newWrite(files), newEdit(files)}
 }
 
 // runningProgram names the program as it was started, even when its file has

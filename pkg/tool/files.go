@@ -17,27 +17,27 @@ type files struct {
 	locks *locks
 }
 
-// workingDir returns the session's directory, or says that there is none.
-func (f *files) workingDir() (string, error) {
-	if f.cwd == "" {
-		return "", errors.New("use the session's working directory: it has none")
+// CheckWorkingDir says why nothing can start in the session's directory, "" when
+// it has none.
+func CheckWorkingDir(dir string) error {
+	if dir == "" {
+		return errors.New("use the session's working directory: it has none")
 	}
 	// The dot asks for what a process needs that shall start there.
-	_, err := os.Stat(f.cwd + "/.")
+	_, err := os.Stat(dir + "/.")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("use the session's working directory: %s is gone", f.cwd)
+		return fmt.Errorf("use the session's working directory: %s is gone", dir)
 	case err != nil:
-		return "", fmt.Errorf("use the session's working directory: %w", err)
+		return fmt.Errorf("use the session's working directory: %w", err)
 	}
-	return f.cwd, nil
+	return nil
 }
 
 // path returns where name is: below the working directory unless it is absolute
 // or starts with ~/.
 func (f *files) path(name string) (string, error) {
-	dir, err := f.workingDir()
-	if err != nil {
+	if err := CheckWorkingDir(f.cwd); err != nil {
 		return "", err
 	}
 	if err := noNUL(name, "path"); err != nil {
@@ -53,7 +53,7 @@ func (f *files) path(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name), nil
 	}
-	return filepath.Join(dir, name), nil
+	return filepath.Join(f.cwd, name), nil
 }
 
 // lock waits until no other call changes the file at path, or ctx is done.

@@ -17,11 +17,12 @@ const (
 // endless one does not fill the disk.
 const maxSaved = 256 << 20
 
-// output takes the output of a command: the end of it as text, and once that is
+// Output takes the output of a command: the end of it as text, and once that is
 // not all, the whole of it in a file. One goroutine writes and finishes; others
 // may look at the text meanwhile.
-type output struct {
-	tempDir string
+type Output struct {
+	Tool    string // in the file's name
+	TempDir string // takes the file; "" is the system's
 
 	mu      sync.Mutex // guards these:
 	text    decoder
@@ -48,14 +49,14 @@ type view struct {
 
 // Write takes the next bytes. It never fails: a command must not stop because
 // its output cannot be kept.
-func (o *output) Write(p []byte) (int, error) {
+func (o *Output) Write(p []byte) (int, error) {
 	o.add(func(tail []byte) []byte { return o.text.append(tail, p) })
 	o.save(p)
 	return len(p), nil
 }
 
-// finish ends the text and closes the file.
-func (o *output) finish() {
+// Finish ends the text and closes the file.
+func (o *Output) Finish() {
 	o.add(o.text.flush)
 	o.save(nil) // what was flushed may be the byte too many
 	if o.file == nil {
@@ -67,7 +68,7 @@ func (o *output) finish() {
 }
 
 // add appends to the text, and drops what no view will show again.
-func (o *output) add(appendTo func(tail []byte) []byte) {
+func (o *Output) add(appendTo func(tail []byte) []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := len(o.tail)
@@ -85,7 +86,7 @@ func (o *output) add(appendTo func(tail []byte) []byte) {
 }
 
 // save keeps the raw bytes, in memory until the text is too long for a result.
-func (o *output) save(p []byte) {
+func (o *Output) save(p []byte) {
 	o.raw += int64(len(p))
 	if o.saveErr != nil {
 		return
@@ -95,7 +96,7 @@ func (o *output) save(p []byte) {
 		if !o.tooLong() {
 			return
 		}
-		if o.file, o.saveErr = os.CreateTemp(o.tempDir, "drover-bash-*.log"); o.saveErr != nil {
+		if o.file, o.saveErr = os.CreateTemp(o.TempDir, "drover-"+o.Tool+"-*.log"); o.saveErr != nil {
 			o.head = nil
 			return
 		}
@@ -108,7 +109,7 @@ func (o *output) save(p []byte) {
 }
 
 // tooLong tells whether a view can no longer show the whole text.
-func (o *output) tooLong() bool {
+func (o *Output) tooLong() bool {
 	lines := o.lines
 	if n := len(o.tail); n > 0 && o.tail[n-1] != '\n' {
 		lines++
@@ -117,7 +118,7 @@ func (o *output) tooLong() bool {
 }
 
 // changed returns a number that stays the same as long as the text does.
-func (o *output) changed() int {
+func (o *Output) changed() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.version
@@ -125,7 +126,7 @@ func (o *output) changed() int {
 
 // last returns the end of the text: at most maxLines lines and maxBytes bytes,
 // from the start of a line unless that would leave out too much.
-func (o *output) last() view {
+func (o *Output) last() view {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	v := view{total: o.lines}

@@ -41,11 +41,11 @@ func TestOutput(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			for _, size := range []int{len(c.text) + 1, 7} {
-				o := &output{tempDir: t.TempDir()}
+				o := &Output{Tool: "bash", TempDir: t.TempDir()}
 				for at := 0; at < len(c.text); at += size {
 					_, _ = o.Write([]byte(c.text[at:min(at+size, len(c.text))]))
 				}
-				o.finish()
+				o.Finish()
 				if diff := cmp.Diff(c.want, o.last(), cmp.AllowUnexported(view{})); diff != "" {
 					t.Fatalf("in chunks of %d: %s", size, clip(diff, 2000))
 				}
@@ -61,7 +61,7 @@ func TestOutput(t *testing.T) {
 func TestOutputProperties(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		o := &output{tempDir: dir}
+		o := &Output{Tool: "bash", TempDir: dir}
 		var raw strings.Builder
 		for range rapid.IntRange(0, 12).Draw(t, "chunks") {
 			unit := rapid.SampledFrom([]string{"\n", "a", "line\n", "é", "\xff", "\xc3", strings.Repeat("w", 300) + "\n"}).Draw(t, "unit")
@@ -69,7 +69,7 @@ func TestOutputProperties(t *testing.T) {
 			raw.WriteString(chunk)
 			_, _ = o.Write([]byte(chunk))
 		}
-		o.finish()
+		o.Finish()
 		whole := validText(raw.String())
 		v := o.last()
 		if !strings.HasSuffix(whole, v.text) || len(v.text) > maxBytes || countLines(v.text) > maxLines {
@@ -97,9 +97,9 @@ func TestOutputProperties(t *testing.T) {
 }
 
 func TestOutputFile(t *testing.T) {
-	o := &output{tempDir: t.TempDir()}
+	o := &Output{Tool: "bash", TempDir: t.TempDir()}
 	_, _ = o.Write([]byte(numbered(1, 3000) + "\xff\x00"))
-	o.finish()
+	o.Finish()
 	info, err := os.Stat(o.file.Name())
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -111,10 +111,10 @@ func TestOutputFile(t *testing.T) {
 }
 
 func TestOutputWithoutFile(t *testing.T) {
-	o := &output{tempDir: t.TempDir() + "/missing"}
+	o := &Output{Tool: "bash", TempDir: t.TempDir() + "/missing"}
 	_, _ = o.Write([]byte(numbered(1, 3000)))
 	_, _ = o.Write([]byte("end\n"))
-	o.finish()
+	o.Finish()
 	v := o.last()
 	if want := numbered(1002, 3000) + "end\n"; v.text != want {
 		t.Errorf("the text suffers from the file: %d bytes, want %d", len(v.text), len(want))
@@ -127,13 +127,13 @@ func TestOutputWithoutFile(t *testing.T) {
 // TestOutputFileFails checks that a file which cannot be finished is not passed
 // off as the whole.
 func TestOutputFileFails(t *testing.T) {
-	o := &output{tempDir: t.TempDir()}
+	o := &Output{Tool: "bash", TempDir: t.TempDir()}
 	_, _ = o.Write([]byte(numbered(1, 3000)))
 	if err := o.file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = o.Write([]byte("end\n"))
-	o.finish()
+	o.Finish()
 	name := o.file.Name()
 	want := "The last 2000 of 3001 lines; the first 13893 bytes are in " + name + ", the rest could not be kept: write " + name + ": file already closed."
 	if got := cutNote(o.last(), o); got != want {

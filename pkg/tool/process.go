@@ -22,70 +22,84 @@ const (
 	drainTime = 100 * time.Millisecond
 )
 
-// command is one command to run under a supervisor.
-type command struct {
-	self string // the program whose main calls SupervisorMain
-	argv []string
-	dir  string
-	env  []string
-	out  io.Writer // takes both streams, from one goroutine
-}
+// Command is a program to run under a supervisor (D45). Each writer is called
+// from one goroutine, and not any more once the run has ended.
+type Command struct {
+	Self  string // re-executed as the supervisor: its main honours SupervisorArg; "" is the running program
+	Argv  []string
+	Dir   string
+	Env   []string
+	Stdin io.Reader // nil is none
 
-// wire is a pipe to a process about to start: one end for each side.
-type wire struct{ ours, theirs *os.File }
+	Stdout io.Writer
+	Stderr io.Writer // nil: Stdout takes both, in the order of writing
+	// Progress takes what the command writes to its descriptor 3, which is not
+	// open when this is nil.
+	Progress io.Writer
+}
 
 // run runs the command until it and all it started have ended. Once ctx is done
 // it asks for that, and returns within a second, whoever still holds the output.
 // An error means that the command did not run, or that its end is not known:
 // then the report has not Ended.
-func (c *command) run(ctx context.Context) (report, error) {
-	out, err := pipeFrom()
-	if err != nil {
-		return report{}, fmt.Errorf("start command: %w", err)
+func (c *Command) run(ctx context.Context) (Report, error) {
+	p := &pipes{}
+	defer p.close()
+	cmd := c.supervisor()
+	control, controlled := p.add(pipeTo)
+	status, reporting := p.add(pipeFrom)
+	cmd.ExtraFiles = []*os.File{controlled, reporting}
+	c.connect(cmd, p)
+	if p.err != nil {
+		return Report{}, fmt.Errorf("start command: %w", p.err)
 	}
-	defer out.close()
-	status, err := pipeFrom()
-	if err != nil {
-		return report{}, fmt.Errorf("start command: %w", err)
+	if err := cmd.Start(); err != nil {
+		return Report{}, fmt.Errorf("start command: %w", err)
 	}
-	defer status.close()
-	control, err := pipeTo()
-	if err != nil {
-		return report{}, fmt.Errorf("start command: %w", err)
-	}
-	defer control.close()
+	p.started()
+	r := superviseUntil(ctx, cmd.Process, control, readReports(status))
+	waitErr := cmd.Wait()
+	p.drain()
+	return r, r.failure(waitErr)
+}
 
-	cmd := exec.Command(c.self, append([]string{SupervisorArg}, c.argv...)...)
+// supervisor is the process that runs the command, without its descriptors.
+func (c *Command) supervisor() *exec.Cmd {
+	self, last := c.Self, lastPlain
+	if self == "" {
+		self = runningProgram()
+	}
+	if c.Progress != nil {
+		last = lastProgress
+	}
+	cmd := exec.Command(self, append([]string{SupervisorArg, last}, c.Argv...)...)
 	cmd.Args[0] = os.Args[0] // what people shall see in a list of processes
-	cmd.Dir, cmd.Env = c.dir, c.env
-	cmd.Stdout, cmd.Stderr = out.theirs, out.theirs
-	cmd.ExtraFiles = []*os.File{control.theirs, status.theirs}
+	cmd.Dir, cmd.Env = c.Dir, c.Env
 	// A session of its own: a terminal's signals reach the parent alone, which
 	// closes the pipe, and no command can ask the user at the terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return report{}, fmt.Errorf("start command: %w", err)
-	}
-	for _, w := range []wire{out, status, control} {
-		w.theirs.Close()
-	}
+	return cmd
+}
 
-	copied := make(chan struct{})
-	go func() {
-		defer close(copied)
-		_, _ = io.Copy(c.out, out.ours) // ends at the last writer's end or at the deadline
-	}()
-	r := superviseUntil(ctx, cmd.Process, control.ours, readReports(status.ours))
-	waitErr := cmd.Wait()
-	_ = out.ours.SetReadDeadline(time.Now().Add(drainTime))
-	<-copied
-	return r, r.failure(waitErr)
+// connect gives the command its descriptors.
+func (c *Command) connect(cmd *exec.Cmd, p *pipes) {
+	if c.Stdin != nil {
+		cmd.Stdin = p.feed(c.Stdin)
+	}
+	out := p.take(c.Stdout)
+	cmd.Stdout, cmd.Stderr = out, out
+	if c.Stderr != nil {
+		cmd.Stderr = p.take(c.Stderr)
+	}
+	if c.Progress != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, p.take(c.Progress))
+	}
 }
 
 // superviseUntil returns the supervisor's last report, which comes when it has
 // ended, in good time after ctx is done.
-func superviseUntil(ctx context.Context, supervisor *os.Process, control *os.File, reports <-chan report) report {
-	var r report
+func superviseUntil(ctx context.Context, supervisor *os.Process, control *os.File, reports <-chan Report) Report {
+	var r Report
 	select {
 	case r = <-reports:
 	case <-ctx.Done():
@@ -95,7 +109,7 @@ func superviseUntil(ctx context.Context, supervisor *os.Process, control *os.Fil
 		select {
 		case r = <-reports:
 		case <-patience.C:
-			_ = supervisor.Kill()
+			killTree(supervisor)
 			r = <-reports
 			r.Stopped = true
 		}
@@ -107,11 +121,23 @@ func superviseUntil(ctx context.Context, supervisor *os.Process, control *os.Fil
 	return r
 }
 
+// killTree ends a supervisor that does not come to it, such as on a machine with
+// too much to do, and first all below it: nobody else would find those that left
+// the command's group.
+func killTree(supervisor *os.Process) {
+	for range 2 { // one may have been starting another
+		for _, pid := range descendants(supervisor.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	_ = supervisor.Kill()
+}
+
 // readReports adds up the reports until the pipe's other end is closed.
-func readReports(status io.Reader) <-chan report {
-	reports := make(chan report, 1)
+func readReports(status io.Reader) <-chan Report {
+	reports := make(chan Report, 1)
 	go func() {
-		var r report
+		var r Report
 		dec := json.NewDecoder(status)
 		for dec.Decode(&r) == nil {
 			continue
@@ -121,7 +147,7 @@ func readReports(status io.Reader) <-chan report {
 	return reports
 }
 
-func (r report) failure(supervisor error) error {
+func (r Report) failure(supervisor error) error {
 	switch {
 	case r.Error != "":
 		return fmt.Errorf("start command: %s", r.Error)
@@ -131,20 +157,4 @@ func (r report) failure(supervisor error) error {
 		return fmt.Errorf("start supervisor: it ended at once (%v)", supervisor)
 	}
 	return fmt.Errorf("supervise command: the supervisor is gone (%v), what became of the command is not known", supervisor)
-}
-
-func pipeFrom() (wire, error) {
-	r, w, err := os.Pipe()
-	return wire{ours: r, theirs: w}, err
-}
-
-func pipeTo() (wire, error) {
-	r, w, err := os.Pipe()
-	return wire{ours: w, theirs: r}, err
-}
-
-// close closes what is still open.
-func (w wire) close() {
-	w.ours.Close()
-	w.theirs.Close()
 }

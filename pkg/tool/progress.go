@@ -15,7 +15,7 @@ const (
 // reportProgress passes the end of a growing output on until stop is closed:
 // live whenever it changed, and as a checkpoint when it is not the last one and
 // that is old enough.
-func reportProgress(stop <-chan struct{}, o *output, update func(partial message.ToolResult, checkpoint bool)) {
+func reportProgress(stop <-chan struct{}, o *Output, update func(partial message.ToolResult, checkpoint bool)) {
 	ticks := time.NewTicker(liveEvery)
 	defer ticks.Stop()
 	var checkpointed string

@@ -20,7 +20,7 @@ func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var got []update
-		o := &output{}
+		o := &Output{}
 		stop, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)

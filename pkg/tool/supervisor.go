@@ -22,8 +22,15 @@ const SupervisorArg = "__supervise"
 
 // The descriptors that a supervisor finds open.
 const (
-	controlFD = 3 // reads until its parent asks it to stop, or is gone
-	statusFD  = 4 // takes its reports
+	controlFD  = 3 // reads until its parent asks it to stop, or is gone
+	statusFD   = 4 // takes its reports
+	progressFD = 5 // becomes the command's descriptor 3, where it has one
+)
+
+// The last descriptor that the command finds open, as the supervisor is told.
+const (
+	lastPlain    = "2"
+	lastProgress = "3"
 )
 
 const (
@@ -33,9 +40,9 @@ const (
 	killTime   = 2 * time.Second // until processes that survive KILL are given up
 )
 
-// report is what a supervisor tells its parent, one JSON value a line; later
+// Report is what a supervisor tells its parent, one JSON value a line; later
 // ones add to earlier ones.
-type report struct {
+type Report struct {
 	PID     int    `json:"pid,omitempty"`     // of the command, and of its group
 	Error   string `json:"error,omitempty"`   // why it did not start
 	Ended   bool   `json:"ended,omitempty"`   // the rest counts
@@ -50,27 +57,33 @@ type report struct {
 // command and everything it started have (D45). As soon as its parent closes
 // the pipe between them, is gone in whatever way, or sends a signal, it ends
 // them all: TERM, a short grace, KILL. So it does with what the command leaves
-// behind. On Linux processes that left the group are found too. The result is
-// an exit status.
+// behind. On Linux processes that left the group are found too. args is the last
+// descriptor that the command gets, then the command. The result is an exit
+// status.
 func SupervisorMain(args []string) int {
-	if len(args) == 0 || !isPipe(controlFD) || !isPipe(statusFD) {
+	if len(args) < 2 || !isPipe(controlFD) || !isPipe(statusFD) {
 		fmt.Fprintln(os.Stderr, "drover: a supervisor is started by drover itself")
 		return 2
 	}
 	syscall.CloseOnExec(controlFD)
 	syscall.CloseOnExec(statusFD)
+	descriptors := []uintptr{0, 1, 2}
+	if args[0] == lastProgress {
+		syscall.CloseOnExec(progressFD) // the command has it as 3 only
+		descriptors = append(descriptors, progressFD)
+	}
 	status := json.NewEncoder(os.NewFile(statusFD, "status"))
 
 	// The command's death signal follows the thread that starts it, not the process.
 	runtime.LockOSThread()
 	adoptOrphans()
 	stop := stopRequests()
-	s, err := startSupervised(args)
+	s, err := startSupervised(args[1:], descriptors)
 	if err != nil {
-		_ = status.Encode(report{Error: err.Error()}) // a parent that is gone need not know
+		_ = status.Encode(Report{Error: err.Error()}) // a parent that is gone need not know
 		return 1
 	}
-	_ = status.Encode(report{PID: s.pid})
+	_ = status.Encode(Report{PID: s.pid})
 	_ = status.Encode(s.watch(stop))
 	return 0
 }
@@ -101,12 +114,12 @@ type supervised struct {
 	gone  chan struct{}           // closed when no child is left
 }
 
-func startSupervised(args []string) (*supervised, error) {
+func startSupervised(args []string, descriptors []uintptr) (*supervised, error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		return nil, err
 	}
-	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: commandAttributes()}
+	attr := &syscall.ProcAttr{Env: os.Environ(), Files: descriptors, Sys: commandAttributes()}
 	pid, err := syscall.ForkExec(path, args, attr)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -133,8 +146,8 @@ func (s *supervised) reap() {
 }
 
 // watch waits for the end of the command, or ends it.
-func (s *supervised) watch(stop <-chan os.Signal) report {
-	var r report
+func (s *supervised) watch(stop <-chan os.Signal) Report {
+	var r Report
 	var ws syscall.WaitStatus
 	select {
 	case ws = <-s.ended:
@@ -177,7 +190,7 @@ func (s *supervised) end() bool {
 
 func (s *supervised) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-s.pid, sig) // ESRCH: the group is empty
-	for _, pid := range descendants() {
+	for _, pid := range descendants(os.Getpid()) {
 		_ = syscall.Kill(pid, sig)
 	}
 }

@@ -21,8 +21,8 @@ func commandAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// descendants lists the processes below this one.
-func descendants() []int {
+// descendants lists the processes below another one.
+func descendants(root int) []int {
 	names, err := readNames("/proc")
 	if err != nil {
 		return nil
@@ -37,7 +37,7 @@ func descendants() []int {
 			children[parent] = append(children[parent], pid)
 		}
 	}
-	all := children[os.Getpid()]
+	all := children[root]
 	for i := 0; i < len(all); i++ {
 		all = append(all, children[all[i]]...)
 	}

@@ -9,4 +9,4 @@ func adoptOrphans() {}
 
 func commandAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func descendants() []int { return nil }
+func descendants(int) []int { return nil }

@@ -69,9 +69,9 @@ func TestCountLines(t *testing.T) {
 func BenchmarkDecoder(b *testing.B) {
 	chunk := []byte(strings.Repeat("some text with an é in it\n", 1200))
 	b.SetBytes(int64(len(chunk)))
-	o := &output{tempDir: b.TempDir()}
+	o := &Output{Tool: "bash", TempDir: b.TempDir()}
 	for b.Loop() {
 		_, _ = o.Write(chunk)
 	}
-	o.finish()
+	o.Finish()
 }

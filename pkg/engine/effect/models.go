@@ -57,7 +57,8 @@ type Request struct {
 	MaxOutput int64
 	Now       int64 // Unix ms, the answer's timestamp
 	// Payload lets hooks see and replace the provider's own request body; nil
-	// leaves it alone.
+	// leaves it alone. After an error the provider sends nothing and ends the stream
+	// with an error of its own.
 	Payload func(ctx context.Context, body json.RawMessage) (json.RawMessage, error)
 	// OnResponse takes the status and headers of the response before its body.
 	OnResponse func(message.ResponseMetadata)

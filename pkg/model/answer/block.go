@@ -160,7 +160,7 @@ func (k *Block) End() {
 
 // arguments returns raw where it is an object, else the best reading of it.
 func arguments(raw []byte) []byte {
-	raw = bytes.TrimSpace(raw) // frames hold the value alone
+	raw = bytes.TrimSpace(raw)
 	if rawjson.KindOf(raw) == rawjson.Object && rawjson.Valid(raw) == nil {
 		return raw
 	}

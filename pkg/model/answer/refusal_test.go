@@ -141,6 +141,20 @@ type lasting struct{}
 func (lasting) Error() string   { return "lasting" }
 func (lasting) Permanent() bool { return true }
 
+// TestErrorStop: an answer may end as an error, in the server's own word.
+func TestErrorStop(t *testing.T) {
+	got := ask(t, func(_ context.Context, b *answer.Builder) error {
+		b.Text().Add("no")
+		return &answer.Refusal{Class: message.ClassInvalidRequest, Text: "the answer was filtered", RawStop: "content_filter"}
+	})
+	want := `error error [{"type":"text","text":"no"}] raw=content_filter "acme/m1 at api.acme.test: the answer was filtered" ` +
+		`[{"type":"provider_error","class":"invalid_request"}]`
+	if diff := cmp.Diff(want, lines(t, got[3:])[0]); diff != "" {
+		t.Error(diff)
+	}
+	checkFrames(t, got)
+}
+
 func TestRetryAfter(t *testing.T) {
 	date := "Fri, 13 Nov 2026 10:00:00 GMT"
 	tests := []struct {

@@ -12,7 +12,6 @@ import (
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
-	"github.com/drover-run/drover/pkg/model"
 	"github.com/drover-run/drover/pkg/model/answer"
 )
 
@@ -47,7 +46,7 @@ func (m *messages) Poll(ctx context.Context, handle message.DeferredHandle, req 
 		case err != nil:
 			return err
 		}
-		b.Prices(batchPrices(m.spec.Prices))
+		b.Prices(m.spec.Prices.Times(batchShare))
 		return readRow(b, row)
 	})
 }
@@ -83,14 +82,8 @@ func (m *messages) row(ctx context.Context, b *answer.Builder, batch, key string
 	}
 }
 
-// batchPrices are what the tokens of a batch cost.
-func batchPrices(p model.Prices) model.Prices {
-	const share = 0.5
-	for _, price := range []*float64{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.CacheWrite1h} {
-		*price *= share
-	}
-	return p
-}
+// batchShare is what the tokens of a batch cost, of what they would cost at once.
+const batchShare = 0.5
 
 // readRow turns the result of a row into an answer.
 func readRow(b *answer.Builder, result []byte) error {

@@ -17,7 +17,7 @@ func checkAnswer(t *testing.T, k Kit, s Script, m message.Message) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(neutral(t, s.Blocks()), blocks(t, m)); diff != "" {
+	if diff := cmp.Diff(neutral(t, s.Blocks()), blocks(t, k, m)); diff != "" {
 		t.Error(diff)
 	}
 	u := s.Usage
@@ -96,7 +96,7 @@ func testInterleavedBlocks(t *testing.T, k Kit) {
 	// A block opens when it has content: the order is that of the first words.
 	got := newWorld(t, k).say(w.s)
 	want := map[string]bool{"first?": true, "second!": true}
-	for _, block := range blocks(t, got) {
+	for _, block := range blocks(t, k, got) {
 		if block.Type == message.BlockText && !want[block.Text] {
 			t.Errorf("text %q", block.Text)
 		}
@@ -190,7 +190,7 @@ func testSplitCharacters(t *testing.T, k Kit) {
 		{Type: message.BlockText, Text: "a🙂bé" + high + "!"},
 		{Type: message.BlockToolCall, ID: "c1", Name: "ls", Arguments: []byte(`{"p":"🙂"}`)},
 	}
-	if diff := cmp.Diff(want, blocks(t, m)); diff != "" {
+	if diff := cmp.Diff(want, blocks(t, k, m)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -198,7 +198,7 @@ func testSplitCharacters(t *testing.T, k Kit) {
 // testHuge: what a long answer takes follows its length (D41).
 func testHuge(t *testing.T, k Kit) {
 	size := 50 << 20
-	if testing.Short() {
+	if testing.Short() || k.Brief {
 		size = 4 << 20
 	}
 	var took [2]uint64
@@ -222,6 +222,7 @@ func testHuge(t *testing.T, k Kit) {
 			t.Fatalf("%d bytes became %d, %s", n, len(text), m.StopReason())
 		}
 	}
+	t.Logf("%d bytes take %.1f times as much", size, float64(took[1])/float64(size))
 	if took[1] > 3*took[0] {
 		t.Errorf("twice the length takes %d bytes instead of %d", took[1], took[0])
 	}

@@ -139,7 +139,7 @@ func testCut(t *testing.T, k Kit) {
 			m := w.ask(t.Context(), thinkingRequest())
 			if m.StopReason() == whole.StopReason() {
 				ended++
-				if diff := cmp.Diff(blocks(t, whole), blocks(t, m)); diff != "" {
+				if diff := cmp.Diff(blocks(t, k, whole), blocks(t, k, m)); diff != "" {
 					t.Errorf("done after %d of %d events: %s", n, len(events), diff)
 				}
 				continue

@@ -31,10 +31,16 @@ type Kit struct {
 	// Read reads a request body.
 	Read func(t *testing.T, body []byte) Asked
 
+	// CallID is the server's id of a call, by the stored one; nil when they are the
+	// same.
+	CallID func(stored string) string
+
 	// Stops are stop reasons in the server's words, and what becomes of them.
 	Stops []Stop
 	// Overflows are words for a request that is too long.
 	Overflows []string
+	// Brief spares the longest answer, which another kit of the provider gives.
+	Brief bool
 	// Lacks names what the interface cannot express.
 	Lacks []Feature
 }

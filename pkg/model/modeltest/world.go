@@ -241,11 +241,16 @@ func content(m message.Message) string {
 }
 
 // blocks are the message's blocks without what a provider may word as it likes.
-func blocks(t *testing.T, m message.Message) []message.Block {
+func blocks(t *testing.T, k Kit, m message.Message) []message.Block {
 	t.Helper()
 	all, err := m.Blocks()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range all {
+		if k.CallID != nil && all[i].Type == message.BlockToolCall {
+			all[i].ID = k.CallID(all[i].ID)
+		}
 	}
 	return neutral(t, all)
 }

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/internal/yamlpos"
 	"github.com/drover-run/drover/pkg/message"
 )
 
@@ -37,7 +40,7 @@ func (d decoder) errorf(n *yaml.Node, format string, args ...any) *ScriptError {
 // object decodes a mapping that has these fields only, each at most once.
 func (d decoder) object(n *yaml.Node, what string, fields ...field) error {
 	if n = target(n); n.Kind != yaml.MappingNode {
-		return d.errorf(n, "%s must be an object, not %s", what, kind(n))
+		return d.errorf(n, "%s must be an object, not %s", what, yamlpos.Describe(n))
 	}
 	seen := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -71,7 +74,7 @@ func names(fields []field) string {
 // list calls item for each element of a sequence.
 func (d decoder) list(name string, n *yaml.Node, item func(*yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode {
-		return d.errorf(n, "%s must be a list, not %s", name, kind(n))
+		return d.errorf(n, "%s must be a list, not %s", name, yamlpos.Describe(n))
 	}
 	for _, e := range n.Content {
 		if err := item(e); err != nil {
@@ -84,7 +87,7 @@ func (d decoder) list(name string, n *yaml.Node, item func(*yaml.Node) error) er
 func (d decoder) text(to *string) setter {
 	return func(name string, n *yaml.Node) error {
 		if !isText(n) {
-			return d.errorf(n, "%s must be text, not %s", name, kind(n))
+			return d.errorf(n, "%s must be text, not %s", name, yamlpos.Describe(n))
 		}
 		*to = n.Value
 		return nil
@@ -107,7 +110,7 @@ func (d decoder) oneOf(to *string, allowed ...message.StopReason) setter {
 func (d decoder) flag(to *bool) setter {
 	return func(name string, n *yaml.Node) error {
 		if n.ShortTag() != "!!bool" || n.Decode(to) != nil {
-			return d.errorf(n, "%s must be true or false, not %s", name, kind(n))
+			return d.errorf(n, "%s must be true or false, not %s", name, yamlpos.Describe(n))
 		}
 		return nil
 	}
@@ -119,7 +122,7 @@ func (d decoder) whole(to *int64, least int64) setter {
 		var v int64
 		switch {
 		case n.ShortTag() != "!!int":
-			return d.errorf(n, "%s must be a whole number, not %s", name, kind(n))
+			return d.errorf(n, "%s must be a whole number, not %s", name, yamlpos.Describe(n))
 		case n.Decode(&v) != nil:
 			return d.errorf(n, "%s is too large", name)
 		case v < least:
@@ -167,7 +170,7 @@ func (d decoder) price(to *float64) setter {
 	return func(name string, n *yaml.Node) error {
 		tag := n.ShortTag()
 		if tag != "!!int" && tag != "!!float" || n.Decode(to) != nil {
-			return d.errorf(n, "%s must be a number, not %s", name, kind(n))
+			return d.errorf(n, "%s must be a number, not %s", name, yamlpos.Describe(n))
 		}
 		if !(*to >= 0) || math.IsInf(*to, 0) {
 			return d.errorf(n, "%s must be at least 0 and finite", name)
@@ -178,15 +181,26 @@ func (d decoder) price(to *float64) setter {
 
 func (d decoder) arguments(to *json.RawMessage) setter {
 	return func(name string, n *yaml.Node) error {
-		c := converter{decoder: d, root: n}
-		raw, err := c.append(nil, n)
+		raw, err := d.value(name, n)
 		if err != nil {
 			return err
 		}
 		if raw[0] != '{' {
-			return d.errorf(n, "%s must be an object, not %s", name, kind(n))
+			return d.errorf(n, "%s must be an object, not %s", name, yamlpos.Describe(n))
 		}
 		*to = raw
 		return nil
 	}
+}
+
+// value is a value of any kind, as it stood in a JSON script.
+func (d decoder) value(name string, n *yaml.Node) (json.RawMessage, error) {
+	if n.Kind == rawNode {
+		return rawjson.Compact(nil, []byte(n.Value))
+	}
+	raw, err := yamlpos.JSON(n, name)
+	if bad, ok := errors.AsType[*yamlpos.FieldError](err); ok {
+		return nil, d.errorf(&yaml.Node{Line: bad.Line, Column: bad.Column}, "%s", bad.Problem)
+	}
+	return raw, err
 }

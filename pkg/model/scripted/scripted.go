@@ -163,7 +163,11 @@ func (m *model) answer(ctx context.Context, req effect.Request, polled message.D
 			p.abort()
 			return
 		}
-		r, err := m.next(ctx, req)
+		shown, err := show(ctx, req)
+		var r response
+		if err == nil {
+			r, err = m.next(ctx, shown)
+		}
 		switch {
 		case ctx.Err() != nil:
 			p.abort()

@@ -171,23 +171,3 @@ func isText(n *yaml.Node) bool {
 	tag := n.ShortTag()
 	return n.Kind == yaml.ScalarNode && (tag == "!!str" || tag == "!!timestamp")
 }
-
-// kind names what a node is, for people.
-func kind(n *yaml.Node) string {
-	switch tag := n.ShortTag(); tag {
-	case "!!map":
-		return "an object"
-	case "!!seq":
-		return "a list"
-	case "!!str", "!!timestamp":
-		return "text"
-	case "!!int", "!!float":
-		return "the number " + n.Value
-	case "!!bool":
-		return n.Value
-	case "!!null":
-		return "nothing"
-	default:
-		return "a value with the tag " + tag
-	}
-}

@@ -20,7 +20,7 @@ type block struct {
 	bare     bool    // which has no newline
 	bad      *fault  // in the last of them
 	err      error   // of the reading; it ends the blocks
-	decoded  chan struct{}
+	ready    bool    // it is decoded
 }
 
 // decode looks at the lines of the block. A text after the last newline of the
@@ -122,80 +122,116 @@ func blocks(r *blockReader, use func(*block) error) error {
 		}
 		return nil
 	}
-	return newAssembly(r, workers).run(use)
+	return newAssembly(r, workers).run(workers, use)
 }
 
 // assembly is several workers who decode blocks, each the next one of the file.
+// One of them, whoever comes first, uses what is decoded: that wakes nobody, which
+// would take longer than a block.
 type assembly struct {
-	mu      sync.Mutex // of the reader, and of the order in which blocks are queued
+	reading sync.Mutex // of the reader, and of the order in which blocks are queued
 	r       *blockReader
-	closed  bool
-	free    chan *block
-	ordered chan *block
-	workers int
+
+	mu     sync.Mutex // of what follows
+	freed  sync.Cond  // a block has become free, or no more will be needed
+	free   []*block
+	queue  []*block // in the order of the file, the first the next to be used
+	using  bool     // somebody uses blocks
+	closed bool
+	err    error
 }
 
 func newAssembly(r *blockReader, workers int) *assembly {
-	n := workers + 2
-	a := &assembly{r: r, workers: workers, free: make(chan *block, n), ordered: make(chan *block, n)}
-	for range n {
-		a.free <- &block{decoder: newDecoder(r.judge), decoded: make(chan struct{}, 1)}
+	a := &assembly{r: r}
+	a.freed.L = &a.mu
+	for range workers + 2 {
+		a.free = append(a.free, &block{decoder: newDecoder(r.judge)})
 	}
 	return a
 }
 
-func (a *assembly) run(use func(*block) error) (err error) {
+func (a *assembly) run(workers int, use func(*block) error) error {
 	var working sync.WaitGroup
-	for range a.workers {
-		working.Go(a.work)
+	for range workers - 1 {
+		working.Go(func() { a.work(use) })
 	}
-	for b := range a.ordered {
-		<-b.decoded
-		if err == nil {
-			if err = use(b); err != nil {
-				a.stop()
-			}
-		}
-		a.free <- b
-	}
+	a.work(use)
 	working.Wait()
-	return err
+	return a.err
 }
 
-func (a *assembly) work() {
-	for {
-		b := <-a.free
-		if !a.take(b) {
-			a.free <- b
-			return
-		}
+func (a *assembly) work(use func(*block) error) {
+	for b := a.take(); b != nil; b = a.take() {
 		b.decode()
-		b.decoded <- struct{}{}
+		a.decoded(b, use)
 	}
 }
 
-// take reads the next block and queues it.
-func (a *assembly) take(b *block) bool {
+// take reads and queues the next block, nil when there is no more to do.
+func (a *assembly) take() *block {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	b := a.spare()
+	if b == nil {
+		return nil
+	}
+	more := a.r.next(b)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || !a.r.next(b) {
+	if !more {
 		a.close()
-		return false
+		return nil
 	}
-	a.ordered <- b
-	return true
+	b.ready = false
+	a.queue = append(a.queue, b)
+	return b
 }
 
-// stop makes the block that was queued last the last one.
-func (a *assembly) stop() {
+// spare waits for a free block, nil when none is needed.
+func (a *assembly) spare() *block {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.close()
+	for len(a.free) == 0 && !a.closed {
+		a.freed.Wait()
+	}
+	if a.closed {
+		return nil
+	}
+	b := a.free[len(a.free)-1]
+	a.free = a.free[:len(a.free)-1]
+	return b
 }
 
-func (a *assembly) close() {
-	if !a.closed {
-		a.closed = true
-		close(a.ordered)
+// decoded uses all blocks whose turn it is, unless somebody is about it, who will
+// find this one.
+func (a *assembly) decoded(b *block, use func(*block) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b.ready = true
+	if a.using {
+		return
 	}
+	a.using = true
+	for len(a.queue) > 0 && a.queue[0].ready {
+		first := a.queue[0]
+		a.queue = a.queue[1:]
+		if a.err == nil {
+			a.mu.Unlock()
+			err := use(first)
+			a.mu.Lock()
+			a.err = err
+		}
+		if a.err != nil {
+			a.close()
+		}
+		a.free = append(a.free, first)
+		a.freed.Signal()
+	}
+	a.using = false
+}
+
+// close makes the block that was queued last the last one.
+func (a *assembly) close() {
+	a.closed = true
+	a.freed.Broadcast()
 }

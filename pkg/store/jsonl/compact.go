@@ -15,12 +15,12 @@ import (
 // A session is compacted by itself when it is opened by an owner, and after a
 // commit that deletes something, once both are true: more than half of the file
 // is dead, so that a byte is rewritten once for each that was appended; and that
-// is more than four megabytes, so that small sessions are left in peace and the
+// is more than eight megabytes, so that small sessions are left in peace and the
 // waits for the disk, which a rewrite of any size has, stay a small part of the
 // time that the dead bytes took to append (spec §1.7).
 const (
 	tidyRatio = 0.5
-	tidyBytes = 4 << 20
+	tidyBytes = 8 << 20
 )
 
 // errNotSmaller is a rewrite that is dropped (D17).

@@ -239,12 +239,12 @@ func TestCompactionByItself(t *testing.T) {
 	path := fresh(t)
 	b := open(t, path)
 	commit(t, b, user("e1", "", "kept"))
-	text := raw(`"` + strings.Repeat("x", 400<<10) + `"`)
+	text := raw(`"` + strings.Repeat("x", 800<<10) + `"`)
 	for range 14 {
 		commit(t, b, bigValue.Set(text))
 	}
 	before, size := records(t, b), fileSize(t, path)
-	if size < 14*400<<10 {
+	if size < 14*800<<10 {
 		t.Fatalf("compacted without a deletion: %d bytes", size)
 	}
 	closeStore(t, b)
@@ -252,7 +252,7 @@ func TestCompactionByItself(t *testing.T) {
 	same(t, "size after it", fileSize(t, path), size)
 
 	b = open(t, path)
-	if got := fileSize(t, path); got > 410<<10 {
+	if got := fileSize(t, path); got > 810<<10 {
 		t.Errorf("%d bytes after an open", got)
 	}
 	same(t, "after an open", records(t, b), before)
@@ -267,9 +267,9 @@ func TestCompactionByItself(t *testing.T) {
 	same(t, "after a deletion", records(t, b), before[:1])
 	same(t, "next number", commit(t, b, user("e2", "e1", "next")).Seqs, []int64{27})
 
-	// Four megabytes dead are not enough when more is alive.
+	// Nine megabytes dead are not enough when more is alive.
 	other := store.NewValue[rawJSON]("app", "other")
-	commit(t, b, other.Set(raw(`"`+strings.Repeat("y", 8<<20)+`"`)), bigValue.Set(raw(`"`+strings.Repeat("x", 5<<20)+`"`)))
+	commit(t, b, other.Set(raw(`"`+strings.Repeat("y", 16<<20)+`"`)), bigValue.Set(raw(`"`+strings.Repeat("x", 9<<20)+`"`)))
 	size = fileSize(t, path)
 	commit(t, b, bigValue.Delete())
 	if fileSize(t, path) < size {

@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -50,7 +49,8 @@ type decoder struct {
 	names map[string]string // recurring strings
 	judge bool              // payloads are judged as well
 
-	record *store.Record // of the item that is being made; so are the next
+	item   *item         // the one that is being made
+	record *store.Record // of it; so are the next
 	entry  *store.Entry
 	usage  *store.UsageRow
 	place  *memory.Place
@@ -69,6 +69,7 @@ func (d *decoder) push() *item {
 		d.items = append(d.items, item{})
 	}
 	it := &d.items[len(d.items)-1]
+	d.item = it
 	d.record, d.entry, d.usage, d.place, d.ref = &it.record, &it.entry, &it.usage, &it.place, &it.ref
 	d.verdict = &it.verdict
 	d.clear()
@@ -77,6 +78,7 @@ func (d *decoder) push() *item {
 
 func (d *decoder) clear() {
 	*d.record, *d.place, *d.ref, *d.verdict = store.Record{}, memory.Place{}, nil, store.Verdict{}
+	d.item.summed = false
 }
 
 // line decodes the commit that one line holds. base is the line's offset in the
@@ -137,9 +139,11 @@ func (d *decoder) element(line []byte, i int, base int64, number int) (int, *fau
 	}
 	it.place = moved(it.place, base)
 	it.line, it.at, it.size = number, i, int64(end-i+len("\n"))
-	if it.summed = it.record.Kind == store.KindUsage; it.summed {
-		sum, err := message.ParseUsage(it.usage.Usage)
-		it.sum, it.summed = sum, err == nil
+	if it.record.Kind == store.KindUsage {
+		if !it.summed {
+			sum, err := message.ParseUsage(it.usage.Usage)
+			it.sum, it.summed = sum, err == nil
+		}
 		it.verdict.Sound = d.judge && it.summed && rawjson.ValidUTF8(it.usage.Usage) < 0 && rawjson.ValidUTF8(it.usage.Details) < 0
 	}
 	return end, nil
@@ -239,7 +243,13 @@ func (d *decoder) fastUsage(c *cursor) {
 		c.literal(`,"adjustment":false`)
 	}
 	c.literal(`,"usage":`)
-	u.Usage, d.place.Payload = c.value()
+	if sum, end, ok := message.ReadUsage(c.b, c.i); ok && !c.bad {
+		u.Usage, d.place.Payload = c.b[c.i:end:end], spanOf(c.i, end)
+		c.i = end
+		d.item.sum, d.item.summed = sum, true
+	} else {
+		u.Usage, d.place.Payload = c.value()
+	}
 	if c.takes(`,"details":`) {
 		u.Details, d.place.Details = c.value()
 	}
@@ -305,93 +315,4 @@ func (a *arena) add(b []byte) string {
 	start := a.block.Len()
 	a.block.Write(b)
 	return a.block.String()[start:]
-}
-
-// cursor reads the literal text that the encoder writes. The first thing that
-// is different makes it bad, and the result meaningless.
-type cursor struct {
-	b   []byte
-	i   int
-	bad bool
-}
-
-// takes steps over s if it comes next.
-func (c *cursor) takes(s string) bool {
-	end := c.i + len(s)
-	if c.bad || end > len(c.b) || string(c.b[c.i:end]) != s {
-		return false
-	}
-	c.i = end
-	return true
-}
-
-func (c *cursor) literal(s string) {
-	if !c.takes(s) {
-		c.bad = true
-	}
-}
-
-// integer reads up to 18 digits, which cannot overflow.
-func (c *cursor) integer() (n int64) {
-	start := c.i
-	for c.i < len(c.b) && c.b[c.i]-'0' <= 9 {
-		n = n*10 + int64(c.b[c.i]-'0')
-		c.i++
-	}
-	digits := c.i - start
-	if digits == 0 || digits > 18 || (digits > 1 && c.b[start] == '0') {
-		c.bad = true
-	}
-	return n
-}
-
-// text reads a string without escapes and returns what is between its quotes.
-func (c *cursor) text() []byte {
-	c.literal(`"`)
-	if c.bad {
-		return nil
-	}
-	start := c.i
-	for c.i < len(c.b) {
-		switch ch := c.b[c.i]; {
-		case ch == '"':
-			c.i++
-			return c.b[start : c.i-1]
-		case ch == '\\' || ch < ' ':
-			c.bad = true
-			return nil
-		}
-		c.i++
-	}
-	c.bad = true
-	return nil
-}
-
-// name reads a string that is no payload: one that is not UTF-8 is bad too.
-func (c *cursor) name() []byte {
-	b := c.text()
-	c.bad = c.bad || rawjson.ValidUTF8(b) >= 0
-	return b
-}
-
-// value reads one value of any kind.
-func (c *cursor) value() (json.RawMessage, memory.Span) {
-	if c.bad {
-		return nil, memory.Span{}
-	}
-	start := c.i
-	end, err := rawjson.Skip(c.b, start)
-	if err != nil || skipSpace(c.b, start) != start {
-		c.bad = true
-		return nil, memory.Span{}
-	}
-	c.i = end
-	return c.b[start:end:end], spanOf(start, end)
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
-		i++
-	}
-	return i
 }

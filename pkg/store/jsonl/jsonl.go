@@ -161,19 +161,26 @@ func (d Driver) Lease(ctx context.Context, path string) (*store.Lease, error) {
 // List returns the session files directly in dir. Links to regular files count;
 // folders, pipes, backups and temporary files do not.
 func (d Driver) List(_ context.Context, dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
+	return d.Choose(dir, files), nil
+}
+
+// Choose returns which of dir's files List would return.
+func (Driver) Choose(dir string, files []os.DirEntry) []string {
 	var out []string
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if strings.HasSuffix(e.Name(), Ext) && !fsx.IsTemp(e.Name()) && isFile(path, e) {
+	for _, e := range files {
+		if !strings.HasSuffix(e.Name(), Ext) || fsx.IsTemp(e.Name()) {
+			continue
+		}
+		if path := filepath.Join(dir, e.Name()); isFile(path, e) {
 			out = append(out, path)
 		}
 	}
 	slices.Sort(out)
-	return out, nil
+	return out
 }
 
 // isFile reports a regular file or a link to one. A link that cannot be

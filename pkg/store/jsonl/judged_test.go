@@ -41,7 +41,7 @@ func drawLine(t *rapid.T, i int) string {
 	kind := rapid.SampledFrom([]string{`"message"`, `"message"`, `"message"`, `"custom","customType":"c"`, `"custom"`, `"compaction"`, `"novel"`, `"message","customType":"c"`}).Draw(t, "type")
 	parent := "null"
 	if i > 0 {
-		parent = `"e0"`
+		parent = fmt.Sprintf(`"e%d"`, rapid.SampledFrom([]int{0, 0, i - 1}).Draw(t, "parent"))
 	}
 	return fmt.Sprintf(`{"kind":"entry","seq":%d,"timestamp":2,"id":"e%d","parentId":%s,"type":%s%s}`, i+10, i, parent, kind,
 		rapid.SampledFrom(entryTexts).Draw(t, "text"))
@@ -99,6 +99,36 @@ func TestJudgingDoesNotShow(t *testing.T) {
 			t.Fatalf("%s\n(-any view +judged):\n%s", text.String(), diff)
 		}
 	})
+}
+
+// Somebody who looks at the records of a check sees their payloads, whatever was
+// judged.
+func TestSeenPayloadsAreThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	text := oneHeader + `{"kind":"entry","seq":1,"timestamp":2,"id":"e1","parentId":null,"type":"message"` + entryTexts[1] + "}\n" +
+		`{"kind":"usage","seq":2,"id":"u","adjustment":false,"usage":{"input":1}}` + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Driver{}.ViewJudged(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var seen []string
+	v := store.Verification{Seen: func(r *store.Record) {
+		switch {
+		case r.Entry != nil:
+			seen = append(seen, string(r.Entry.Payload))
+		case r.Usage != nil:
+			seen = append(seen, string(r.Usage.Usage))
+		}
+	}}
+	for range v.Problems(t.Context(), r) {
+	}
+	if diff := cmp.Diff([]string{`{` + entryTexts[1][1:] + `}`, `{"input":1}`}, seen); diff != "" {
+		t.Errorf("payloads seen (-want +got):\n%s", diff)
+	}
 }
 
 // What was judged sound is not read again.

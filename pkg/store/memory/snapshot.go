@@ -36,6 +36,7 @@ func (s *State) Snapshot(ctx context.Context) (*store.Snapshot, error) {
 		judged := m
 		judged.judged = true
 		snap.Judged = func(yield func(store.Record, error) bool) { judged.yield(ctx, yield) }
+		snap.Place = s.place // nothing changes any more
 	}
 	return snap, nil
 }
@@ -87,18 +88,29 @@ type cursor struct{ entry, usage, current int }
 
 func (m moment) yield(ctx context.Context, yield func(store.Record, error) bool) {
 	var at cursor
+	var batch []store.Record
+	made := rooms{size: room}
+	if m.judged {
+		made.size = batchRecords
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
-		batch, err := m.batch(&at)
-		if err != nil {
+		if m.judged { // which are good until the next
+			batch = batch[:0]
+			made.again()
+		} else {
+			batch = make([]store.Record, 0, batchRecords)
+		}
+		var err error
+		if batch, err = m.batch(&at, batch, &made); err != nil {
 			yield(store.Record{}, fmt.Errorf("read snapshot: %w", err))
 			return
 		}
-		for _, r := range batch {
-			if !yield(r, nil) {
+		for i := range batch {
+			if !yield(batch[i], nil) {
 				return
 			}
 		}
@@ -111,39 +123,48 @@ func (m moment) yield(ctx context.Context, yield func(store.Record, error) bool)
 // rooms are where the entries and usage rows of a batch lie: some together, which
 // costs less than each on its own.
 type rooms struct {
+	size    int // how many lie together
 	entries []store.Entry
 	rows    []store.UsageRow
+
+	allEntries []store.Entry // the newest that lie together, given out or not
+	allRows    []store.UsageRow
 }
 
-// room is how many lie together.
+// room is how many lie together where they are kept.
 const room = 32
+
+// again takes back what was given out of the newest.
+func (m *rooms) again() { m.entries, m.rows = m.allEntries, m.allRows }
 
 func (m *rooms) entry() *store.Entry {
 	if len(m.entries) == 0 {
-		m.entries = make([]store.Entry, room)
+		m.allEntries = make([]store.Entry, m.size)
+		m.entries = m.allEntries
 	}
 	e := &m.entries[0]
 	m.entries = m.entries[1:]
+	*e = store.Entry{}
 	return e
 }
 
 func (m *rooms) row() *store.UsageRow {
 	if len(m.rows) == 0 {
-		m.rows = make([]store.UsageRow, room)
+		m.allRows = make([]store.UsageRow, m.size)
+		m.rows = m.allRows
 	}
 	u := &m.rows[0]
 	m.rows = m.rows[1:]
+	*u = store.UsageRow{}
 	return u
 }
 
 // batch takes the next records in sequence order and reads their payloads.
-func (m moment) batch(at *cursor) ([]store.Record, error) {
-	out := make([]store.Record, 0, batchRecords)
+func (m moment) batch(at *cursor, out []store.Record, made *rooms) ([]store.Record, error) {
 	var payloads, values deferred
-	var made rooms
 	for size := int64(0); len(out) < batchRecords && size < batchBytes; {
 		out = append(out, store.Record{})
-		n, ok := m.next(at, &out[len(out)-1], &made, &payloads, &values)
+		n, ok := m.next(at, &out[len(out)-1], made, &payloads, &values)
 		if !ok {
 			out = out[:len(out)-1]
 			break

@@ -216,10 +216,13 @@ func (s *State) Replay(r *store.Record, at Place) error {
 	return nil
 }
 
-// count adds a record to the projection, which most records are none of.
+// count adds a record to the projection.
 func (s *State) count(r *store.Record) {
-	if r.Entry != nil || r.Usage != nil {
+	switch {
+	case r.Usage != nil:
 		s.stats = s.stats.Add(*r)
+	case r.Entry != nil && r.Entry.Type == store.TypeMessage: // as Add does, which takes a copy of the record
+		s.stats.MessageCount++
 	}
 }
 

@@ -31,10 +31,11 @@ func (v *Verdicts) entry(i int) *store.Verdict {
 	if !v.entries[i] {
 		return nil
 	}
-	if x, ok := v.calling[i]; ok {
-		return &x
+	if _, ok := v.calling[i]; !ok {
+		return &sound
 	}
-	return &sound
+	x := v.calling[i] // declared here, as it moves to the heap where it is declared
+	return &x
 }
 
 // row returns the verdict on a sound usage row, nil on any other.
@@ -43,6 +44,18 @@ func (v *Verdicts) row(i int) *store.Verdict {
 		return nil
 	}
 	return &sound
+}
+
+// place is the Place of a judged snapshot: Replay has refused what it excludes.
+func (s *State) place(id string) (n int, kind store.IDKind) {
+	name, _, _ := s.ids.find(&s.history, id)
+	switch {
+	case name > 0:
+		return int(name - 1), store.IDEntry
+	case name < 0:
+		return 0, store.IDUsage
+	}
+	return 0, store.IDFree
 }
 
 // Judged makes the State's snapshots judged. It is for a State that nobody reads

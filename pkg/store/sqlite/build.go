@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -136,6 +138,7 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 	s := sessionRow{header: snap.Header, nextSeq: max(snap.NextSeq, 1)}
 	s.header.NextSeq = 0 // the session row holds it
 	var stats store.Stats
+	var tree structures
 	for r, err := range snap.Records {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -150,6 +153,7 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 		s.nextSeq = max(s.nextSeq, r.Seq+1)
 		if r.Entry != nil {
 			s.newest = max(s.newest, r.Entry.Timestamp)
+			tree.add(&r.Entry.Structure)
 		}
 	}
 	if err := h.insertSession(s, stats); err != nil {
@@ -158,7 +162,28 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 	if err := h.run(sqlIndexes); err != nil {
 		return err
 	}
-	return h.index(ctx)
+	return h.index(ctx, tree.newestFirst())
+}
+
+// structures keeps those of a session that is small, so that they need not be read
+// again.
+type structures struct {
+	kept []store.Structure
+	many bool
+}
+
+func (s *structures) add(e *store.Structure) {
+	if s.many = s.many || len(s.kept) == structurePage; s.many {
+		s.kept = nil
+		return
+	}
+	s.kept = append(s.kept, *e)
+}
+
+// newestFirst is nil when there are too many.
+func (s *structures) newestFirst() []store.Structure {
+	slices.SortFunc(s.kept, func(a, b store.Structure) int { return cmp.Compare(b.Seq, a.Seq) })
+	return s.kept
 }
 
 const (

@@ -17,35 +17,28 @@ const maxFindings = 100
 
 // Problems checks what only this encoding has: the database's own structure,
 // its tables, the branch index against the entries, the lease row, leftovers
-// (D7). It has a connection of its own, so that the view can be read meanwhile.
+// (D7). It has connections of its own, so that the view can be read meanwhile.
 func (r *reader) Problems(ctx context.Context) iter.Seq[store.Problem] {
-	return problems(ctx, func(f func(*handle) error) error {
+	return problems(ctx, func() (*handle, sessionRow, error) {
 		if err := r.lookup(ctx, func(*handle) error { return nil }); err != nil {
-			return err // closed
+			return nil, sessionRow{}, err // closed
 		}
-		h, _, err := openView(r.path)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(h), h.close())
+		return openView(r.path)
 	})
 }
 
 // Problems checks the present moment of an owned session.
 func (b *backend) Problems(ctx context.Context) iter.Seq[store.Problem] {
-	return problems(ctx, func(f func(*handle) error) error {
-		h, _, err := b.present(ctx)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(h), h.close())
-	})
+	return problems(ctx, func() (*handle, sessionRow, error) { return b.present(ctx) })
 }
 
-func problems(ctx context.Context, use func(func(*handle) error) error) iter.Seq[store.Problem] {
+// opening connects one more reader.
+type opening func() (*handle, sessionRow, error)
+
+func problems(ctx context.Context, open opening) iter.Seq[store.Problem] {
 	return func(yield func(store.Problem) bool) {
 		var found findings
-		if err := use(func(h *handle) error { return found.check(ctx, h) }); err != nil {
+		if err := found.checkWith(ctx, open); err != nil {
 			found = append(found, store.ProblemOf(err))
 		}
 		for _, p := range found {
@@ -63,10 +56,33 @@ func (f *findings) add(severity store.Severity, code, where, format string, args
 	*f = append(*f, store.Problem{Code: code, Severity: severity, Message: fmt.Sprintf(format, args...), Where: where})
 }
 
-func (f *findings) check(ctx context.Context, h *handle) error {
-	for _, check := range []func(context.Context, *handle) error{
-		f.integrity, f.schema, f.rows, f.segments, f.segmentRows, f.uncovered, f.leftovers,
-	} {
+func (f *findings) checkWith(ctx context.Context, open opening) error {
+	h, _, err := open()
+	if err != nil {
+		return err
+	}
+	sound := vouching(ctx, h, open)
+	err = f.check(ctx, h, sound)
+	sound() // whose connection is gone then, too
+	return errors.Join(err, h.close())
+}
+
+// check makes all checks; those of the branch index are left out when something
+// else says that they would find nothing.
+func (f *findings) check(ctx context.Context, h *handle, sound func() bool) error {
+	if err := f.each(ctx, h, f.integrity, f.schema, f.rows); err != nil {
+		return err
+	}
+	if !sound() || len(*f) > 0 {
+		if err := f.each(ctx, h, f.segments, f.segmentRows, f.uncovered); err != nil {
+			return err
+		}
+	}
+	return f.leftovers(ctx, h)
+}
+
+func (f *findings) each(ctx context.Context, h *handle, checks ...func(context.Context, *handle) error) error {
+	for _, check := range checks {
 		if err := check(ctx, h); err != nil {
 			return err
 		}

@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -97,8 +99,107 @@ func TestProblems(t *testing.T) {
 			if diff := cmp.Diff(c.want, problemsOf(t, path)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
+			inIndex := func(p store.Problem) bool { return p.Code == "branch_index" }
+			if got, want := vouched(t, path), !slices.ContainsFunc(c.want, inIndex); got != want {
+				t.Errorf("vouched for the branch index: %v, want %v", got, want)
+			}
 		})
 	}
+}
+
+// vouched tells whether the short check of the branch index is content.
+func vouched(t testing.TB, path string) bool {
+	t.Helper()
+	h, _, err := openView(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, closer(h.close))
+	return h.vouch(ctx)
+}
+
+// TestProblemsBeside checks a file that is large enough for a second connection.
+func TestProblemsBeside(t *testing.T) {
+	path := newSession(t)
+	b := open(t, path, store.OpenOptions{})
+	commit(t, b, store.NewValue[string]("app", "large").Set(strings.Repeat("x", besideBytes)))
+	mustClose(t, b)
+	tree(t, path)
+	if found := problemsOf(t, path); len(found) > 0 {
+		t.Errorf("problems of a sound session: %v", found)
+	}
+	foreign(t, path, `UPDATE branch_entries SET entry_type = 'custom' WHERE entry_id = 'root'`)
+	var codes []string
+	for _, p := range problemsOf(t, path) {
+		codes = append(codes, p.Code)
+	}
+	if want := []string{"branch_index"}; !slices.Equal(codes, want) {
+		t.Errorf("problems %v, want %v", codes, want)
+	}
+}
+
+// TestVouching damages the branch index at random: what is vouched for, the full
+// checks have nothing against.
+func TestVouching(t *testing.T) {
+	sound := newSession(t)
+	tree(t, sound)
+	intact, err := os.ReadFile(sound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "s1.db")
+	name := rapid.SampledFrom([]string{"'1'", "'5'", "'6'", "'x'", "''"})
+	id := rapid.SampledFrom([]string{"'r'", "'a'", "'b'", "'c'", "'d'", "'root'", "'x'", "''"})
+	seq := rapid.SampledFrom([]string{"1", "2", "3", "4", "5", "6", "7", "'x'"})
+	kind := rapid.SampledFrom([]string{"'message'", "'custom'", "''"})
+	null := func(g *rapid.Generator[string]) *rapid.Generator[string] { return rapid.OneOf(g, rapid.Just("NULL")) }
+	change := rapid.Custom(func(t *rapid.T) string {
+		row := " WHERE branch_id = " + name.Draw(t, "of") + " AND entry_id = " + id.Draw(t, "at")
+		switch rapid.IntRange(0, 8).Draw(t, "change") {
+		case 0:
+			return "UPDATE OR IGNORE branch_entries SET entry_seq = " + seq.Draw(t, "seq") + row
+		case 1:
+			return "UPDATE OR IGNORE branch_entries SET entry_type = " + kind.Draw(t, "type") + row
+		case 2:
+			return "UPDATE OR IGNORE branch_entries SET branch_id = " + name.Draw(t, "branch") + row
+		case 3:
+			return "DELETE FROM branch_entries" + row
+		case 4:
+			return fmt.Sprintf("INSERT OR IGNORE INTO branch_entries VALUES(%s, %s, %s, %s)",
+				name.Draw(t, "branch"), id.Draw(t, "entry"), seq.Draw(t, "seq"), kind.Draw(t, "type"))
+		case 5:
+			return fmt.Sprintf("INSERT OR IGNORE INTO branch_meta VALUES(%s, %s, %s, %s, %s)", null(name).Draw(t, "branch"),
+				id.Draw(t, "tip"), seq.Draw(t, "seq"), null(name).Draw(t, "base"), null(seq).Draw(t, "base seq"))
+		case 6:
+			return fmt.Sprintf("UPDATE branch_meta SET base_branch_id = %s, base_seq = %s WHERE branch_id = %s",
+				null(name).Draw(t, "base"), null(seq).Draw(t, "base seq"), name.Draw(t, "of"))
+		case 7:
+			return "UPDATE entries SET parent_id = " + null(id).Draw(t, "parent") + " WHERE id = " + id.Draw(t, "entry")
+		}
+		return "UPDATE entries SET seq = " + seq.Draw(t, "seq") + " WHERE id = " + id.Draw(t, "entry")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		if err := os.WriteFile(path, intact, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h, err := openHandle(path, dsnBuild)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range rapid.SliceOfN(change, 1, 3).Draw(t, "changes") {
+			if err := h.run(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var found findings
+		err = found.each(ctx, h, found.segments, found.segmentRows, found.uncovered)
+		if vouched := h.vouch(ctx); vouched && (err != nil || len(found) > 0) {
+			t.Errorf("vouched for %v, %v", found, err)
+		}
+		if err := h.close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // TestProblemsOfDamagedPages overwrites a part of the file that the other checks

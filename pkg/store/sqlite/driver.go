@@ -94,11 +94,16 @@ func (d Driver) List(_ context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.Choose(dir, files), nil
+}
+
+// Choose returns which of dir's files List would return.
+func (d Driver) Choose(dir string, files []os.DirEntry) []string {
 	var paths []string
 	for _, f := range files {
 		if f.Type().IsRegular() && filepath.Ext(f.Name()) == d.Ext() && f.Name() != d.Ext() {
 			paths = append(paths, filepath.Join(dir, f.Name()))
 		}
 	}
-	return paths, nil
+	return paths
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -32,61 +33,74 @@ func (h *handle) reindex(ctx context.Context) error {
 	if err := h.run(`DROP TABLE IF EXISTS branch_entries; DROP TABLE IF EXISTS branch_meta`); err != nil {
 		return err
 	}
-	return h.index(ctx)
+	return h.index(ctx, nil)
 }
 
 // The rows are found from the newest to the oldest and stored the other way
-// round: pages that are filled from their end stay half empty.
+// round: pages that are filled from their end stay half empty. Those of a long
+// session wait in a table.
 const (
 	sqlBeginRows = `CREATE TEMP TABLE found_rows(
 		entry_seq INTEGER PRIMARY KEY, branch_id TEXT NOT NULL, entry_id TEXT NOT NULL, entry_type TEXT NOT NULL)`
-	sqlFoundRow  = `INSERT INTO temp.found_rows(entry_seq, branch_id, entry_id, entry_type) VALUES(?1, ?2, ?3, ?4)`
-	sqlStoreRows = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
+	sqlFoundRow = `INSERT INTO temp.found_rows(entry_seq, branch_id, entry_id, entry_type) VALUES(?1, ?2, ?3, ?4)`
+	sqlMoveRows = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
 	SELECT branch_id, entry_id, entry_seq, entry_type FROM temp.found_rows ORDER BY entry_seq;
 	DROP TABLE temp.found_rows`
 )
 
-// index creates and fills the branch index, inside a transaction.
-func (h *handle) index(ctx context.Context) error {
-	if err := h.run(sqlBranchTables + sqlBeginRows); err != nil {
+// index creates and fills the branch index, inside a transaction. all are the
+// entries from the newest to the oldest, or nil: then they are read.
+func (h *handle) index(ctx context.Context, all []store.Structure) error {
+	if err := h.run(sqlBranchTables); err != nil {
 		return err
 	}
-	if err := h.findSegments(ctx); err != nil {
+	ix := indexer{h: h, waiting: make(map[string]*fork)}
+	find := ix.findSegments
+	if all != nil {
+		find = func(context.Context) error { return ix.addAll(all) }
+	}
+	if err := find(ctx); err != nil {
 		return err
 	}
-	return h.run(sqlStoreRows + ";" + sqlBranchIndexes)
+	if err := ix.end(); err != nil {
+		return err
+	}
+	return h.run(sqlBranchIndexes)
 }
 
-// structurePage is how many entries findSegments holds in memory.
+// structurePage is how many entries, and rows of the index, are held in memory.
 const structurePage = 4096
 
 // findSegments goes through the entries from the newest to the oldest, so that
 // every entry comes after all that lies below it, and needs memory for the open
 // branches only.
-func (h *handle) findSegments(ctx context.Context) error {
-	ix := indexer{h: h, waiting: make(map[string]*fork)}
+func (ix *indexer) findSegments(ctx context.Context) error {
 	page := make([]store.Structure, 0, structurePage)
 	for before := openEnd(0); ; {
 		page = page[:0]
-		err := h.each(ctx, sqlStructureBefore, []any{before, structurePage}, func(rows *sql.Rows) (bool, error) {
+		err := ix.h.each(ctx, sqlStructureBefore, []any{before, structurePage}, func(rows *sql.Rows) (bool, error) {
 			var s store.Structure
 			err := rows.Scan(fields(&s)...)
 			page = append(page, s)
 			return true, err
 		})
-		if err != nil {
+		if err != nil || len(page) == 0 {
 			return err
 		}
-		if len(page) == 0 {
-			return ix.end()
-		}
-		for i := range page {
-			if err := ix.add(&page[i]); err != nil {
-				return err
-			}
+		if err := ix.addAll(page); err != nil {
+			return err
 		}
 		before = page[len(page)-1].Seq
 	}
+}
+
+func (ix *indexer) addAll(entries []store.Structure) error {
+	for i := range entries {
+		if err := ix.add(&entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // indexer lays every entry into exactly one segment: an entry continues the
@@ -96,6 +110,14 @@ func (h *handle) findSegments(ctx context.Context) error {
 type indexer struct {
 	h       *handle
 	waiting map[string]*fork // by the id of an entry that is still to come
+	found   []foundRow       // the newest first
+	spilled bool             // the table of found rows is there, with earlier ones
+}
+
+// foundRow is a row of the index: the segment that an entry lies in.
+type foundRow struct {
+	segment, id, kind string
+	seq               int64
 }
 
 // fork is what lies below an entry that is still to come.
@@ -125,8 +147,11 @@ func (ix *indexer) add(e *store.Structure) error {
 			return err
 		}
 	}
-	if _, err := ix.h.exec(sqlFoundRow, e.Seq, below.main.segment, e.ID, string(e.Type)); err != nil {
-		return err
+	ix.found = append(ix.found, foundRow{below.main.segment, e.ID, string(e.Type), e.Seq})
+	if len(ix.found) == structurePage {
+		if err := ix.spill(); err != nil {
+			return err
+		}
 	}
 	if e.ParentID == "" {
 		return ix.finish(below.main, base{})
@@ -158,11 +183,39 @@ func (ix *indexer) finish(t tip, on base) error {
 	return err
 }
 
-// end refuses a tree of which a part hangs on nothing. A parent that is younger
-// than its child has gone by before the child came.
+// spill moves the found rows out of memory.
+func (ix *indexer) spill() error {
+	if !ix.spilled {
+		if err := ix.h.run(sqlBeginRows); err != nil {
+			return err
+		}
+		ix.spilled = true
+	}
+	for _, r := range ix.found {
+		if _, err := ix.h.exec(sqlFoundRow, r.seq, r.segment, r.id, r.kind); err != nil {
+			return err
+		}
+	}
+	ix.found = ix.found[:0]
+	return nil
+}
+
+// end stores the rows. It refuses a tree of which a part hangs on nothing. A parent
+// that is younger than its child has gone by before the child came.
 func (ix *indexer) end() error {
 	for _, f := range ix.waiting {
 		return corrupt(ix.h.path, "entry %s: parent is missing or younger", f.child)
+	}
+	if ix.spilled {
+		if err := ix.spill(); err != nil {
+			return err
+		}
+		return ix.h.run(sqlMoveRows)
+	}
+	for _, r := range slices.Backward(ix.found) {
+		if _, err := ix.h.exec(sqlNewRow, r.segment, r.id, r.seq, r.kind); err != nil {
+			return err
+		}
 	}
 	return nil
 }

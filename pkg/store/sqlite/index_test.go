@@ -1,12 +1,14 @@
 package sqlite
 
 import (
+	"database/sql"
 	"errors"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-run/drover/internal/bulk"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -181,4 +183,46 @@ func TestRepairIsOneTransaction(t *testing.T) {
 	if err := b.RepairIndex(ctx); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("repair after close: got %v, want ErrClosed", err)
 	}
+}
+
+// TestIndexOfManyEntries: the index is the same whether its rows fit in memory or
+// wait in a table, and whether the entries come along or are read again.
+func TestIndexOfManyEntries(t *testing.T) {
+	for _, n := range []int{structurePage - 1, structurePage, structurePage + 1, 2*structurePage + 3} {
+		path, err := bulk.Build(ctx, Driver{}, t.TempDir(), bulk.Shape{ID: "s", Entries: n, Text: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		built := indexRows(t, path)
+		if found := problemsOf(t, path); len(found) > 0 {
+			t.Errorf("%d entries: %v", n, found)
+		}
+		b := open(t, path, store.OpenOptions{})
+		if err := b.RepairIndex(ctx); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, b)
+		if diff := cmp.Diff(built, indexRows(t, path)); diff != "" || len(built) != n {
+			t.Errorf("%d entries: %d rows when built; made anew (-built +anew):\n%s", n, len(built), diff)
+		}
+	}
+}
+
+func indexRows(t *testing.T, path string) (rows []string) {
+	t.Helper()
+	h, err := openHandle(path, dsnReader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const query = `SELECT branch_id || ' ' || entry_id || ' ' || entry_seq || ' ' || entry_type FROM branch_entries ORDER BY entry_seq`
+	err = h.each(ctx, query, nil, func(r *sql.Rows) (bool, error) {
+		var row string
+		err := r.Scan(&row)
+		rows = append(rows, row)
+		return true, err
+	})
+	if err := errors.Join(err, h.close()); err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }

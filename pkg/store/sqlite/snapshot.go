@@ -52,12 +52,15 @@ const (
 const recordBytes = 256
 
 func (m moment) entriesAfter(seq int64) (page, error) {
-	var p page
+	p, whole, err := m.plainEntries(seq)
+	if err != nil || whole || len(p.records) > 0 {
+		return p, err
+	}
 	text, scan := sqlEntriesAfter, scanEntry
 	if m.outline {
 		text, scan = sqlStructuresAfter, scanStructure
 	}
-	err := m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
+	err = m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
 		e, err := scan(rows)
 		return p.add(store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: &e}, recordBytes+len(e.Payload)), err
 	})
@@ -71,12 +74,15 @@ func scanStructure(rows *sql.Rows) (store.Entry, error) {
 }
 
 func (m moment) usageAfter(seq int64) (page, error) {
-	var p page
+	p, whole, err := m.plainUsage(seq)
+	if err != nil || whole || len(p.records) > 0 {
+		return p, err
+	}
 	text, scan := sqlUsageAfter, scanUsage
 	if m.outline {
 		text, scan = sqlUsageIDsAfter, scanUsageID
 	}
-	err := m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
+	err = m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
 		u, err := scan(rows)
 		return p.add(store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &u}, recordBytes+len(u.Usage)+len(u.Details)), err
 	})

@@ -302,13 +302,17 @@ func listsToSummarize(t *testing.T, f *fixture) {
 			t.Fatal(err)
 		}
 	}
-	var got [2][]store.Listed
-	for i, list := range []func(context.Context) ([]store.Listed, error){r.List, r.ListToSummarize} {
+	var got [3][]store.Listed
+	for i := range got {
 		if err := os.RemoveAll(filepath.Join(f.dir, ".drover-catalog")); err != nil {
 			t.Fatal(err)
 		}
-		listed, err := list(t.Context())
+		listing, err := r.ListFolder(t.Context(), store.Depth(i))
 		if err != nil {
+			t.Fatal(err)
+		}
+		listed := listing.Sessions
+		if err := r.ReadUnread(t.Context(), listed, nil); err != nil {
 			t.Fatal(err)
 		}
 		all := make([]*store.Listed, len(listed))

@@ -1,6 +1,8 @@
-package scripted
+package yamlpos
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -10,16 +12,27 @@ import (
 	"github.com/drover-run/drover/internal/rawjson"
 )
 
-// maxValues bounds what arguments may hold once their aliases are followed:
-// aliases of aliases multiply.
+// maxValues bounds what a node may hold once its aliases are followed: aliases of
+// aliases multiply.
 const maxValues = 100_000
 
-// converter writes nodes as JSON. What is JSON already keeps its spelling.
+// JSON writes a node as JSON. What is JSON already keeps its spelling, and the
+// members of objects their order. What JSON has no word for is a *FieldError; path
+// names the node in it.
+func JSON(node *yaml.Node, path string) (json.RawMessage, error) {
+	c := converter{root: node, path: path}
+	return c.append(nil, node)
+}
+
 type converter struct {
-	decoder
 	root   *yaml.Node
+	path   string
 	values int
 	inside []*yaml.Node // what the aliases being followed stand for
+}
+
+func (c *converter) errorf(n *yaml.Node, format string, args ...any) error {
+	return fieldError(n, c.path, fmt.Sprintf(format, args...))
 }
 
 func (c *converter) append(dst []byte, n *yaml.Node) ([]byte, error) {
@@ -36,8 +49,6 @@ func (c *converter) append(dst []byte, n *yaml.Node) ([]byte, error) {
 		return nil, c.errorf(c.root, "more than %d values", maxValues)
 	}
 	switch n.Kind {
-	case rawNode:
-		return rawjson.Compact(dst, []byte(n.Value))
 	case yaml.MappingNode:
 		return c.appendObject(dst, n)
 	case yaml.SequenceNode:
@@ -60,10 +71,13 @@ func (c *converter) appendObject(dst []byte, n *yaml.Node) ([]byte, error) {
 	dst = append(dst, '{')
 	seen := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := target(n.Content[i])
+		key := n.Content[i]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			return nil, c.errorf(key, "a name must be text, not %s", kind(key))
+			return nil, c.errorf(key, "a name must be text, not %s", Describe(key))
 		case key.ShortTag() == "!!merge":
 			return nil, c.errorf(key, "merge keys are not supported")
 		case seen[key.Value]:
@@ -98,7 +112,7 @@ func (c *converter) appendScalar(dst []byte, n *yaml.Node) ([]byte, error) {
 			return out, nil
 		}
 	}
-	return nil, c.errorf(n, "JSON has no word for %s", kind(n))
+	return nil, c.errorf(n, "JSON has no word for %s", Describe(n))
 }
 
 // appendNumber keeps the spelling of a number where JSON knows it, as it does
@@ -121,4 +135,24 @@ func appendNumber(dst []byte, n *yaml.Node) ([]byte, bool) {
 		return nil, false
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, 64), true
+}
+
+// Describe names what a node is, for people.
+func Describe(n *yaml.Node) string {
+	switch tag := n.ShortTag(); tag {
+	case "!!map":
+		return "an object"
+	case "!!seq":
+		return "a list"
+	case "!!str", "!!timestamp":
+		return "text"
+	case "!!int", "!!float":
+		return "the number " + n.Value
+	case "!!bool":
+		return n.Value
+	case "!!null":
+		return "nothing"
+	default:
+		return "a value with the tag " + tag
+	}
 }

@@ -1,0 +1,178 @@
+// Package otel carries drover's spans to OpenTelemetry: over OTLP/HTTP as the
+// standard OTEL_* variables say, and to a file (spec §5.8, D42).
+//
+// Spans hold what pkg/telemetry allows: names, ids, counts, statuses, usage. Of an
+// error only its type is told, since its text may quote what a user or a model
+// said. Nothing is set up before the first span.
+//
+// Import law: pkg/telemetry and OpenTelemetry.
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/drover-run/drover/pkg/telemetry"
+)
+
+// Options say where spans go.
+type Options struct {
+	// Env reads the environment; the exporter itself reads the process's.
+	Env func(name string) string
+	// File gets every span as a JSON object; it is appended to, and made with mode
+	// 0600. "" is none.
+	File string
+	// Version is the program's.
+	Version string
+	// Report is told, once, that spans could not be delivered.
+	Report func(error)
+}
+
+// overHTTP tells whether the environment asks for OTLP: by name, or by saying
+// where to.
+func (o Options) overHTTP() bool {
+	switch o.Env("OTEL_TRACES_EXPORTER") {
+	case "otlp":
+		return true
+	case "":
+		return o.Env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || o.Env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	}
+	return false
+}
+
+// Context returns where to tell spans, and what delivers those that wait. Without
+// a file and with nothing in the environment nothing is ever delivered. The error
+// says what of the environment can not be done.
+func Context(o Options) (telemetry.Context, func(context.Context), error) {
+	off := func(context.Context) {}
+	disabled := strings.EqualFold(o.Env("OTEL_SDK_DISABLED"), "true")
+	if disabled || o.File == "" && !o.overHTTP() {
+		return telemetry.Noop{}, off, nil
+	}
+	if err := o.check(); err != nil {
+		return telemetry.Noop{}, off, err
+	}
+	t := &tracing{options: o}
+	return t, t.flush, nil
+}
+
+func (o Options) check() error {
+	if !o.overHTTP() {
+		return nil
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		switch v := o.Env(name); v {
+		case "":
+			continue
+		case "http/protobuf", "http/json":
+			return nil
+		default:
+			return fmt.Errorf("%s=%s: spans are sent as http/protobuf or http/json", name, v)
+		}
+	}
+	return nil
+}
+
+// tracing is a provider that is made when the first span starts.
+type tracing struct {
+	options  Options
+	once     sync.Once
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+	parent   context.Context
+	reported sync.Once
+}
+
+func (t *tracing) start() {
+	ctx := context.Background()
+	options := []sdk.TracerProviderOption{sdk.WithResource(t.resource(ctx))}
+	for _, open := range []func(context.Context) (sdk.SpanExporter, error){t.http, t.file} {
+		exporter, err := open(ctx)
+		if err != nil {
+			t.report(err)
+		} else if exporter != nil {
+			options = append(options, sdk.WithBatcher(&reporting{exporter, t.report}))
+		}
+	}
+	t.provider = sdk.NewTracerProvider(options...)
+	t.tracer = t.provider.Tracer("github.com/drover-run/drover")
+	// Who started us may have a trace that ours belongs to.
+	t.parent = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{
+		"traceparent": t.options.Env("TRACEPARENT"), "tracestate": t.options.Env("TRACESTATE"),
+	})
+}
+
+func (t *tracing) resource(ctx context.Context) *resource.Resource {
+	// What the environment says comes last and wins. An unreadable part of it is
+	// left out.
+	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute("service.name", "drover"), attribute("service.version", t.options.Version),
+	), resource.WithFromEnv())
+	if err != nil {
+		t.report(err)
+	}
+	return r
+}
+
+func (t *tracing) http(ctx context.Context) (sdk.SpanExporter, error) {
+	if !t.options.overHTTP() {
+		return nil, nil
+	}
+	return otlptracehttp.New(ctx)
+}
+
+func (t *tracing) file(context.Context) (sdk.SpanExporter, error) {
+	if t.options.File == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(t.options.File, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return stdouttrace.New(stdouttrace.WithWriter(f))
+}
+
+func (t *tracing) report(err error) {
+	t.reported.Do(func() { t.options.Report(fmt.Errorf("telemetry: %w", err)) })
+}
+
+// Start implements telemetry.Context.
+func (t *tracing) Start(name string, attrs ...telemetry.Attr) telemetry.Span {
+	t.once.Do(t.start)
+	return begin(t.parent, t.tracer, name, attrs)
+}
+
+// flush delivers what waits, as long as the context lasts.
+func (t *tracing) flush(ctx context.Context) {
+	if t.provider == nil {
+		return
+	}
+	if err := t.provider.ForceFlush(ctx); err != nil {
+		t.report(err)
+	}
+}
+
+// reporting tells failed deliveries to us rather than to the process's log.
+type reporting struct {
+	sdk.SpanExporter
+	report func(error)
+}
+
+// ExportSpans delivers a batch; one that fails is lost, and told.
+func (r *reporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if err := r.SpanExporter.ExportSpans(ctx, spans); err != nil && !errors.Is(err, context.Canceled) {
+		r.report(err)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package otel_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-run/drover/internal/otel"
+	"github.com/drover-run/drover/pkg/telemetry"
+)
+
+type secretError struct{}
+
+func (*secretError) Error() string { return "MARKER" }
+
+// tell tells a run with a request below it, which fails.
+func tell(c telemetry.Context) {
+	run := c.Start(telemetry.SpanRun, telemetry.String("pi.lane", "main"))
+	request := run.Start(telemetry.SpanRequest, telemetry.Int("pi.attempt", 2), telemetry.Float("pi.usage.cost", 0.5))
+	request.Set(telemetry.Attr{Key: "pi.fresh", Value: true})
+	request.End(&secretError{})
+	run.End(nil)
+}
+
+func environment(pairs map[string]string) func(string) string {
+	return func(name string) string { return pairs[name] }
+}
+
+func open(t *testing.T, o otel.Options) (telemetry.Context, func(context.Context)) {
+	t.Helper()
+	if o.Env == nil {
+		o.Env = environment(nil)
+	}
+	if o.Report == nil {
+		o.Report = func(err error) { t.Errorf("reported: %v", err) }
+	}
+	c, flush, err := otel.Context(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, flush
+}
+
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spans")
+	parent := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	c, flush := open(t, otel.Options{File: path, Version: "1.2", Env: environment(map[string]string{"TRACEPARENT": parent})})
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("made before the first span: %v", err)
+	}
+	tell(c)
+	flush(t.Context())
+
+	type spanID struct{ TraceID, SpanID string }
+	type line struct {
+		Name                string
+		SpanContext, Parent spanID
+		Attributes          []struct {
+			Key   string
+			Value struct{ Value any }
+		}
+		Status struct{ Code, Description string }
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []line
+	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
+		var l line
+		if err := d.Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	if len(lines) != 2 || lines[0].Name != telemetry.SpanRequest || lines[1].Name != telemetry.SpanRun {
+		t.Fatalf("%+v", lines)
+	}
+	request, run := lines[0], lines[1]
+	if request.Parent != run.SpanContext || run.Parent.SpanID != "b7ad6b7169203331" || run.SpanContext.TraceID != "0af7651916cd43dd8448eb211c80319c" {
+		t.Errorf("lineage: %+v, %+v", request, run)
+	}
+	attrs := map[string]any{}
+	for _, a := range request.Attributes {
+		attrs[a.Key] = a.Value.Value
+	}
+	if diff := cmp.Diff(map[string]any{"pi.attempt": 2.0, "pi.usage.cost": 0.5, "pi.fresh": true}, attrs); diff != "" {
+		t.Error(diff)
+	}
+	if request.Status.Code != "Error" || request.Status.Description != "*otel_test.secretError" {
+		t.Errorf("status %+v", request.Status)
+	}
+	if bytes.Contains(text, []byte("MARKER")) {
+		t.Error("the text of an error is told")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// collector is an OTLP endpoint.
+type collector struct {
+	mu     sync.Mutex
+	bodies bytes.Buffer
+	key    string
+	status int
+}
+
+func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _ = io.Copy(&c.bodies, r.Body)
+	c.key = r.URL.Path + " " + r.Header.Get("X-Key")
+	w.WriteHeader(c.status)
+}
+
+func TestHTTP(t *testing.T) {
+	c := &collector{status: http.StatusOK}
+	server := httptest.NewServer(c)
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k1")
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=ci")
+	spans, flush := open(t, otel.Options{Env: os.Getenv})
+	tell(spans)
+	flush(t.Context())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, want := range []string{telemetry.SpanRun, telemetry.SpanRequest, "pi.attempt", "drover", "deployment.environment"} {
+		if !bytes.Contains(c.bodies.Bytes(), []byte(want)) {
+			t.Errorf("%q was not sent", want)
+		}
+	}
+	if bytes.Contains(c.bodies.Bytes(), []byte("MARKER")) || c.key != "/v1/traces k1" {
+		t.Errorf("sent to %s", c.key)
+	}
+}
+
+// Spans that can not be delivered are told once and hurt nothing.
+func TestUnreachable(t *testing.T) {
+	c := &collector{status: http.StatusForbidden}
+	server := httptest.NewServer(c)
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	var reported []string
+	spans, flush := open(t, otel.Options{
+		Env: os.Getenv, File: filepath.Join(t.TempDir(), "no", "folder"),
+		Report: func(err error) { reported = append(reported, err.Error()) },
+	})
+	for range 2 {
+		tell(spans)
+		flush(t.Context())
+	}
+	if len(reported) != 1 || !strings.HasPrefix(reported[0], "telemetry: ") {
+		t.Errorf("reported %q", reported)
+	}
+}
+
+func TestOff(t *testing.T) {
+	for name, env := range map[string]map[string]string{
+		"nothing set": nil,
+		"disabled":    {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+		"none":        {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+	} {
+		if c, _ := open(t, otel.Options{Env: environment(env)}); !telemetry.Off(c) {
+			t.Errorf("%s: spans go somewhere", name)
+		}
+	}
+}
+
+func TestWrongProtocol(t *testing.T) {
+	_, _, err := otel.Context(otel.Options{Env: environment(map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+	})})
+	if want := "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: spans are sent as http/protobuf or http/json"; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,357 @@
+package openai
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/model/answer"
+)
+
+// responsesAnswer turns a response's events, or the response itself, into an
+// answer. It works on raw JSON: what the SDK decodes loses halves of characters
+// and unknown fields.
+type responsesAnswer struct {
+	b     *answer.Builder
+	items map[int64]*outputItem // by output index
+}
+
+// outputItem is one item of the output while it grows.
+type outputItem struct {
+	raw       []byte // a reasoning item as it was announced
+	reasoning *answer.Block
+	call      *answer.Block
+	parts     map[int64]*answer.Block // of a message, by content index
+	done      bool
+}
+
+func newResponsesAnswer(b *answer.Builder) *responsesAnswer {
+	return &responsesAnswer{b: b, items: map[int64]*outputItem{}}
+}
+
+// stream reads the events up to the answer's end.
+func (a *responsesAnswer) stream(r io.Reader) error {
+	events := newEventReader(r)
+	for !a.b.Ended() {
+		data, err := events.next()
+		if err == io.EOF {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if string(data) == "[DONE]" {
+			continue
+		}
+		e, ok := parseResponseEvent(data)
+		if !ok {
+			return answer.Garbled("an event that is not JSON", data)
+		}
+		if err := a.event(e, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole reads a response that came in one piece.
+func (a *responsesAnswer) whole(data []byte) error {
+	if rawjson.KindOf(data) != rawjson.Object || rawjson.Valid(data) != nil {
+		return answer.Garbled("a response that is not JSON", data)
+	}
+	return a.response(data)
+}
+
+// responseEvent is a stream event taken apart; its raw fields alias the data.
+type responseEvent struct {
+	typ                   string
+	output, part          int64 // indexes
+	delta, item, response []byte
+}
+
+func parseResponseEvent(data []byte) (responseEvent, bool) {
+	if rawjson.KindOf(data) != rawjson.Object {
+		return responseEvent{}, false
+	}
+	v, err := pick(data, "type", "output_index", "content_index", "summary_index", "delta", "item", "response")
+	e := responseEvent{typ: text(v[0]), delta: v[4], item: v[5], response: v[6]}
+	e.output, _ = rawjson.ParseInt(v[1])
+	if e.part, _ = rawjson.ParseInt(v[2]); v[2] == nil {
+		e.part, _ = rawjson.ParseInt(v[3])
+	}
+	return e, err == nil
+}
+
+// pick returns the values of an object's members, nil for those it has not. It
+// looks at the object once: a long answer is worth that.
+func pick(obj []byte, names ...string) ([][]byte, error) {
+	values := make([][]byte, len(names))
+	err := rawjson.MembersFunc(obj, func(m rawjson.Member) bool {
+		for i, name := range names {
+			if rawjson.KeyIs(m.Key, name) {
+				values[i] = m.Value
+			}
+		}
+		return true
+	})
+	return values, err
+}
+
+// fields is pick for what has been found to be JSON: what is no object has no
+// members.
+func fields(obj []byte, names ...string) [][]byte {
+	values, _ := pick(obj, names...)
+	return values
+}
+
+// text decodes a raw string; anything else is empty.
+func text(raw []byte) string {
+	s, err := rawjson.Unquote(raw)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// event takes one event in; unknown ones say nothing.
+func (a *responsesAnswer) event(e responseEvent, data []byte) error {
+	switch e.typ {
+	case "response.created", "response.queued", "response.in_progress":
+		a.start(e.response)
+	case "response.output_item.added":
+		a.announce(e.output, e.item)
+	case "response.output_item.done":
+		a.complete(e.output, e.item)
+	case "response.output_text.delta", "response.refusal.delta":
+		a.text(e.output, e.part).AddRaw(e.delta)
+	case "response.reasoning_summary_part.added":
+		if k := a.thinking(e.output); e.part > 0 && k.Len() > 0 {
+			k.Add(paragraph)
+		}
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		a.thinking(e.output).AddRaw(e.delta)
+	case "response.function_call_arguments.delta":
+		if k := a.item(e.output).call; k != nil {
+			k.AddRaw(e.delta)
+		}
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		return a.response(e.response)
+	case "error":
+		return answer.Reported(data)
+	}
+	return nil
+}
+
+func (a *responsesAnswer) start(response []byte) {
+	v := fields(response, "id", "model")
+	a.b.Start(text(v[0]), text(v[1]))
+}
+
+func (a *responsesAnswer) item(output int64) *outputItem {
+	it := a.items[output]
+	if it == nil {
+		it = &outputItem{parts: map[int64]*answer.Block{}}
+		a.items[output] = it
+	}
+	return it
+}
+
+// announce begins an item.
+func (a *responsesAnswer) announce(output int64, item []byte) {
+	switch typ, _ := rawjson.GetString(item, "type"); typ {
+	case "reasoning":
+		a.thinking(output)
+		a.item(output).raw = append([]byte(nil), item...)
+	case "function_call":
+		a.function(output, item)
+	}
+}
+
+func (a *responsesAnswer) thinking(output int64) *answer.Block {
+	it := a.item(output)
+	if it.reasoning == nil {
+		a.settleOrder(output)
+		it.reasoning = a.b.Thinking()
+	}
+	return it.reasoning
+}
+
+func (a *responsesAnswer) text(output, part int64) *answer.Block {
+	it := a.item(output)
+	if it.parts[part] == nil {
+		a.settleOrder(output)
+		it.parts[part] = a.b.Text()
+	}
+	return it.parts[part]
+}
+
+// function returns the call of an item, with the ids and the name as they are now.
+func (a *responsesAnswer) function(output int64, item []byte) *answer.Block {
+	v := fields(item, "call_id", "id", "name")
+	id, name := "", text(v[2])
+	if callID := text(v[0]); callID != "" {
+		id = joinCallID(callID, text(v[1]))
+	}
+	it := a.item(output)
+	if it.call == nil {
+		a.settleOrder(output)
+		it.call = a.b.ToolCall(id, name)
+	}
+	it.call.Name(id, name)
+	return it.call
+}
+
+// settleOrder opens the reasoning before an item that has not said anything yet:
+// the items go back in the order of their blocks.
+func (a *responsesAnswer) settleOrder(output int64) {
+	for _, i := range slices.Sorted(maps.Keys(a.items)) {
+		if it := a.items[i]; i < output && it.reasoning != nil && !it.done {
+			it.reasoning.Sign(string(it.raw))
+		}
+	}
+}
+
+// complete ends an item with what it is for good.
+func (a *responsesAnswer) complete(output int64, item []byte) {
+	if a.item(output).done {
+		return
+	}
+	switch typ, _ := rawjson.GetString(item, "type"); typ {
+	case "reasoning":
+		a.reasoned(output, item)
+	case "message":
+		a.said(output, item)
+	case "function_call":
+		args, _ := rawjson.GetString(item, "arguments")
+		a.function(output, item).EndWith(args)
+	}
+	a.item(output).done = true
+}
+
+// paragraph is between the parts of a summary.
+const paragraph = "\n\n"
+
+// reasoned ends a reasoning item: its words are for people, all of it is the
+// signature that goes back.
+func (a *responsesAnswer) reasoned(output int64, item []byte) {
+	k := a.thinking(output)
+	words := partsText(item, "summary")
+	if words == "" {
+		words = partsText(item, "content")
+	}
+	if signature := string(item); words != "" || isReasoning(signature) {
+		k.Sign(signature)
+	}
+	k.EndWith(words)
+}
+
+// partsText joins the texts of a list of parts.
+func partsText(item []byte, field string) string {
+	list, _ := rawjson.Get(item, field)
+	var texts []string
+	// What is no list has no parts.
+	_ = rawjson.ElementsFunc(list, func(start, end int) bool {
+		if s, _ := rawjson.GetString(list[start:end], "text"); s != "" {
+			texts = append(texts, s)
+		}
+		return true
+	})
+	return strings.Join(texts, paragraph)
+}
+
+// said ends a message item.
+func (a *responsesAnswer) said(output int64, item []byte) {
+	v := fields(item, "id", "phase", "content")
+	sig := textSignature{ID: text(v[0]), Phase: text(v[1])}
+	content, part := v[2], int64(0)
+	// What is no list has no parts.
+	_ = rawjson.ElementsFunc(content, func(start, end int) bool {
+		v := fields(content[start:end], "text", "refusal")
+		s, refusal := text(v[0]), text(v[1])
+		if sig.Refusal = s == "" && refusal != ""; sig.Refusal {
+			s = refusal
+		}
+		if s != "" {
+			k := a.text(output, part)
+			k.Sign(sig.String())
+			k.EndWith(s)
+		}
+		part++
+		return true
+	})
+}
+
+// response ends the answer: what its output holds beyond the events before, its
+// usage, its status.
+func (a *responsesAnswer) response(response []byte) error {
+	v := fields(response, "id", "model", "output", "usage", "status", "incomplete_details", "error")
+	a.b.Start(text(v[0]), text(v[1]))
+	output, index := v[2], int64(0)
+	// What is no list has no items.
+	_ = rawjson.ElementsFunc(output, func(start, end int) bool {
+		a.complete(index, output[start:end])
+		index++
+		return true
+	})
+	if rawjson.KindOf(v[3]) == rawjson.Object {
+		a.b.Usage(responsesUsage(v[3]))
+	}
+	switch status := text(v[4]); status {
+	case "completed":
+		a.b.Done(message.StopStop, status)
+		return nil
+	case "incomplete":
+		return a.incomplete(v[5])
+	case "failed":
+		return failed(v[6])
+	case "":
+		return answer.Garbled("a response without a status", response)
+	default:
+		return answer.Permanent("the response ended as " + strconv.Quote(status))
+	}
+}
+
+// failed is the refusal of a response that failed.
+func failed(fault []byte) error {
+	if rawjson.KindOf(fault) != rawjson.Object {
+		fault = []byte(`{"code":"server_error","message":"the response failed, and does not say why"}`)
+	}
+	return answer.Reported(fault)
+}
+
+// incomplete ends an answer that was cut off. Only the output limit leaves one
+// that counts.
+func (a *responsesAnswer) incomplete(details []byte) error {
+	reason, _ := rawjson.GetString(details, "reason")
+	if reason == "max_output_tokens" {
+		a.b.Done(message.StopLength, reason)
+		return nil
+	}
+	refusal := answer.Permanent("the answer is incomplete: " + reason)
+	if reason == "content_filter" {
+		refusal.Text = "the provider's content filter stopped the answer"
+	}
+	refusal.RawStop = reason
+	return refusal
+}
+
+// responsesUsage reads the usage; input counts what neither came from the cache
+// nor went there.
+func responsesUsage(raw []byte) message.Usage {
+	var u message.Usage
+	v := fields(raw, "input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
+	u.CacheRead, _ = rawjson.GetInt(v[3], "cached_tokens")
+	u.CacheWrite, _ = rawjson.GetInt(v[3], "cache_write_tokens")
+	input, _ := rawjson.ParseInt(v[0])
+	u.Input = input - u.CacheRead - u.CacheWrite
+	u.Output, _ = rawjson.ParseInt(v[1])
+	u.TotalTokens, _ = rawjson.ParseInt(v[2])
+	if n, ok := rawjson.GetInt(v[4], "reasoning_tokens"); ok {
+		u.Reasoning = &n
+	}
+	return u
+}
