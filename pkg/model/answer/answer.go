@@ -222,9 +222,6 @@ func (b *Builder) abort() {
 // says nothing of.
 func (b *Builder) fail(err error, handle message.DeferredHandle) {
 	r := refusal(err)
-	if r.RawStop != "" {
-		b.answer.RawStopReason = r.RawStop
-	}
 	b.answer.Diagnostics = message.AppendProviderError(nil, message.ErrorInfo{
 		Status: r.Status, Class: r.Class, RetryAfterMs: r.RetryAfterMs,
 	})

@@ -19,7 +19,6 @@ type Refusal struct {
 	RetryAfterMs int64
 	Kind         string // the server's own name of the error
 	Text         string // what the server, or the network, said
-	RawStop      string // the server's word for how the answer ended, if it ended so
 	unasked      bool   // the server was not reached
 	reported     bool   // it is an answer's own end
 }

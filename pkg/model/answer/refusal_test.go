@@ -145,7 +145,8 @@ func (lasting) Permanent() bool { return true }
 func TestErrorStop(t *testing.T) {
 	got := ask(t, func(_ context.Context, b *answer.Builder) error {
 		b.Text().Add("no")
-		return &answer.Refusal{Class: message.ClassInvalidRequest, Text: "the answer was filtered", RawStop: "content_filter"}
+		b.Stopped("content_filter")
+		return answer.Permanent("the answer was filtered")
 	})
 	want := `error error [{"type":"text","text":"no"}] raw=content_filter "acme/m1 at api.acme.test: the answer was filtered" ` +
 		`[{"type":"provider_error","class":"invalid_request"}]`

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model"
 )
@@ -118,26 +119,31 @@ type Step struct {
 // Blocks are the blocks that the script adds up to.
 func (s Script) Blocks() []message.Block {
 	var all []message.Block
+	var deltas [][]string // by block; joined at the end, as an answer may be huge
 	for _, step := range s.Steps {
-		if step.Op == Open {
+		switch step.Op {
+		case Open:
 			b := message.Block{Type: step.Type, ID: step.ID, Name: step.Name, Redacted: step.Redacted}
 			if step.Redacted {
 				b.ThinkingSignature = step.Text
 			}
-			all = append(all, b)
-			continue
+			all, deltas = append(all, b), append(deltas, nil)
+		case Delta:
+			deltas[step.Block] = append(deltas[step.Block], step.Text)
+		case Sign:
+			all[step.Block].ThinkingSignature = step.Text
+		case Close:
 		}
-		b := &all[step.Block]
-		switch {
-		case step.Op == Sign:
-			b.ThinkingSignature = step.Text
-		case step.Op == Close:
-		case step.Type == message.BlockText:
-			b.Text = join(b.Text, step.Text)
-		case step.Type == message.BlockThinking:
-			b.Thinking = join(b.Thinking, step.Text)
-		case step.Type == message.BlockToolCall:
-			b.Arguments = []byte(join(string(b.Arguments), step.Text))
+	}
+	for i := range all {
+		text := rawjson.JoinText(deltas[i]...)
+		switch b := &all[i]; b.Type {
+		case message.BlockText:
+			b.Text = text
+		case message.BlockThinking:
+			b.Thinking = text
+		case message.BlockToolCall:
+			b.Arguments = []byte(text)
 		}
 	}
 	return all

@@ -1,11 +1,6 @@
 package modeltest
 
-import (
-	"github.com/drover-run/drover/internal/rawjson"
-	"github.com/drover-run/drover/pkg/message"
-)
-
-func join(a, b string) string { return rawjson.JoinText(a, b) }
+import "github.com/drover-run/drover/pkg/message"
 
 // writer writes a script.
 type writer struct{ s Script }

@@ -149,7 +149,8 @@ func (c *chat) delta(raw []byte) {
 // finish takes the reason why the answer ends; "" is none yet.
 func (c *chat) finish(reason string) error {
 	refuse := func(class, text string) error {
-		return &answer.Refusal{Class: class, Text: text, RawStop: reason}
+		c.b.Stopped(reason)
+		return &answer.Refusal{Class: class, Text: text}
 	}
 	switch reason {
 	case "":

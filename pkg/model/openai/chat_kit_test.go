@@ -170,7 +170,7 @@ func readChatRequest(t *testing.T, body []byte, q Quirks) modeltest.Asked {
 		a.Tools = append(a.Tools, message.ToolSpec{Name: tool.Function.Name, Description: tool.Function.Description, Parameters: tool.Function.Parameters})
 	}
 	for i, m := range r.Messages {
-		said := modeltest.Said{Role: message.Role(m.Role), CallID: m.ToolCallID, Blocks: readParts(t, m.Content)}
+		said := modeltest.Said{Role: message.Role(m.Role), CallID: m.ToolCallID, Blocks: readChatParts(t, m.Content)}
 		switch m.Role {
 		case q.systemRole():
 			if i > 0 {
@@ -194,7 +194,7 @@ func readChatRequest(t *testing.T, body []byte, q Quirks) modeltest.Asked {
 	return a
 }
 
-func readParts(t *testing.T, content json.RawMessage) []message.Block {
+func readChatParts(t *testing.T, content json.RawMessage) []message.Block {
 	t.Helper()
 	var text *string
 	if json.Unmarshal(content, &text) == nil {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"io"
 	"maps"
 	"slices"
@@ -16,8 +17,9 @@ import (
 // answer. It works on raw JSON: what the SDK decodes loses halves of characters
 // and unknown fields.
 type responsesAnswer struct {
-	b     *answer.Builder
-	items map[int64]*outputItem // by output index
+	b       *answer.Builder
+	items   map[int64]*outputItem // by output index
+	release func()                // gives up the memory of the event that was read
 }
 
 // outputItem is one item of the output while it grows.
@@ -30,12 +32,13 @@ type outputItem struct {
 }
 
 func newResponsesAnswer(b *answer.Builder) *responsesAnswer {
-	return &responsesAnswer{b: b, items: map[int64]*outputItem{}}
+	return &responsesAnswer{b: b, items: map[int64]*outputItem{}, release: func() {}}
 }
 
 // stream reads the events up to the answer's end.
 func (a *responsesAnswer) stream(r io.Reader) error {
 	events := newEventReader(r)
+	a.release = events.release
 	for !a.b.Ended() {
 		data, err := events.next()
 		if err == io.EOF {
@@ -55,6 +58,7 @@ func (a *responsesAnswer) stream(r io.Reader) error {
 			return err
 		}
 	}
+	a.release()
 	return nil
 }
 
@@ -115,6 +119,28 @@ func text(raw []byte) string {
 		return ""
 	}
 	return s
+}
+
+// textLen is the length of the text of a valid raw string, in bytes.
+func textLen(raw []byte) int {
+	n := 0
+	for i := 1; i < len(raw)-1; {
+		end := i + 1
+		switch {
+		case raw[i] != '\\':
+			n++
+		case raw[i+1] != 'u':
+			end++
+			n++
+		default: // two escapes may be one character
+			for end = i; bytes.HasPrefix(raw[end:], []byte(`\u`)); {
+				end += len(`\u0000`)
+			}
+			n += len(text(slices.Concat([]byte{'"'}, raw[i:end], []byte{'"'})))
+		}
+		i = end
+	}
+	return n
 }
 
 // event takes one event in; unknown ones say nothing.
@@ -226,8 +252,8 @@ func (a *responsesAnswer) complete(output int64, item []byte) {
 	case "message":
 		a.said(output, item)
 	case "function_call":
-		args, _ := rawjson.GetString(item, "arguments")
-		a.function(output, item).EndWith(args)
+		k, args := a.function(output, item), fields(item, "arguments")[0]
+		k.EndWith(finalText(k, args))
 	}
 	a.item(output).done = true
 }
@@ -263,26 +289,54 @@ func partsText(item []byte, field string) string {
 	return strings.Join(texts, paragraph)
 }
 
-// said ends a message item.
+// said ends a message item. Its parts are read before any of them ends: while the
+// consumer looks at a long one, the event that held it can go (D41).
 func (a *responsesAnswer) said(output int64, item []byte) {
+	for _, end := range a.readParts(output, item) {
+		end.block.Sign(end.signature)
+		end.block.EndWith(end.text)
+	}
+}
+
+// partEnd is how a part of a message ends.
+type partEnd struct {
+	block           *answer.Block
+	signature, text string
+}
+
+func (a *responsesAnswer) readParts(output int64, item []byte) []partEnd {
 	v := fields(item, "id", "phase", "content")
-	sig := textSignature{ID: text(v[0]), Phase: text(v[1])}
-	content, part := v[2], int64(0)
+	id, phase, content := text(v[0]), text(v[1]), v[2]
+	var ends []partEnd
+	part := int64(0)
 	// What is no list has no parts.
 	_ = rawjson.ElementsFunc(content, func(start, end int) bool {
 		v := fields(content[start:end], "text", "refusal")
-		s, refusal := text(v[0]), text(v[1])
-		if sig.Refusal = s == "" && refusal != ""; sig.Refusal {
-			s = refusal
+		sig, said := textSignature{ID: id, Phase: phase}, v[0]
+		if len(v[0]) <= len(`""`) && len(v[1]) > len(`""`) {
+			sig.Refusal, said = true, v[1]
 		}
-		if s != "" {
+		if len(said) > len(`""`) && said[0] == '"' {
 			k := a.text(output, part)
-			k.Sign(sig.String())
-			k.EndWith(s)
+			ends = append(ends, partEnd{k, sig.String(), finalText(k, said)})
 		}
 		part++
 		return true
 	})
+	a.release()
+	return ends
+}
+
+// longText is the size in bytes from which a text is not worth two more copies.
+const longText = 1 << 20
+
+// finalText is what a block ends with, "" where the deltas have said all of it: a
+// long text of their length is theirs.
+func finalText(k *answer.Block, raw []byte) string {
+	if len(raw) > longText && textLen(raw) == k.Len() {
+		return ""
+	}
+	return text(raw)
 }
 
 // response ends the answer: what its output holds beyond the events before, its
@@ -335,7 +389,7 @@ func (a *responsesAnswer) incomplete(details []byte) error {
 	if reason == "content_filter" {
 		refusal.Text = "the provider's content filter stopped the answer"
 	}
-	refusal.RawStop = reason
+	a.b.Stopped(reason)
 	return refusal
 }
 

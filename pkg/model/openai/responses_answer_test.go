@@ -221,3 +221,37 @@ func TestUnusable(t *testing.T) {
 		t.Errorf("Resolve = %v", err)
 	}
 }
+
+func TestTextLen(t *testing.T) {
+	for _, raw := range []string{
+		`""`, `"a"`, `"é🙂"`, `"\n\"\\\/"`, `"\u0041"`, `"\u00e9"`, `"\u20ac"`, `"\ud83d\ude42"`, `"x\ud83d"`, `"\ud83dx\ude42"`,
+		`"\ude42\ud83d"`, `"\ud83d\ud83d\ude42\u0041\n"`, `"\\u0041"`, `"\\\u0041"`,
+	} {
+		if got, want := textLen([]byte(raw)), len(text([]byte(raw))); got != want {
+			t.Errorf("%s has %d bytes, not %d", raw, want, got)
+		}
+	}
+}
+
+// A text ends as its item's end says, however long it is and whatever came before.
+func TestFinalText(t *testing.T) {
+	long := strings.Repeat("é\n", longText/3)
+	raw := strings.ReplaceAll(long, "\n", `\n`)
+	for name, deltas := range map[string][]string{
+		"as it came": {raw[:longText], raw[longText:]}, "cut short": {raw[:longText]}, "otherwise": {"x"}, "in one piece": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ asked) {
+				for _, d := range deltas {
+					sse(w, `{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"`+d+`"}`)
+				}
+				sse(w,
+					`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"`+raw+`"}]}}`,
+					`{"type":"response.completed","response":{"status":"completed"}}`)
+			})
+			if got := final(t, s.model(t, "gpt-5.2").Stream(t.Context(), question())).Text(); got != long {
+				t.Errorf("%d bytes instead of %d", len(got), len(long))
+			}
+		})
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"runtime"
+	"slices"
 
 	"github.com/drover-run/drover/internal/rawjson"
 )
@@ -19,8 +21,9 @@ var repeated = [...]string{
 // eventReader reads server-sent events. The SDK's own reader ends at lines of 32
 // MiB, and the Responses API sends an answer's whole text in one.
 type eventReader struct {
-	r    *bufio.Reader
-	data []byte
+	r     *bufio.Reader
+	data  []byte
+	total int // bytes of data in events that were not huge
 }
 
 func newEventReader(r io.Reader) *eventReader {
@@ -31,6 +34,9 @@ func newEventReader(r io.Reader) *eventReader {
 // until the next call. The error is io.EOF where the stream ends between two
 // events and io.ErrUnexpectedEOF where it ends in one.
 func (e *eventReader) next() ([]byte, error) {
+	if len(e.data) <= hugeEvent {
+		e.total += len(e.data)
+	}
 	e.data = e.data[:0]
 	lines, skip := 0, false
 	for {
@@ -58,16 +64,36 @@ func (e *eventReader) next() ([]byte, error) {
 			lines++
 		}
 		if keep {
-			e.data = append(e.data, value...)
+			e.add(value)
 		}
 		for err == bufio.ErrBufferFull {
 			if line, err = e.r.ReadSlice('\n'); keep {
-				e.data = append(e.data, bytes.TrimRight(line, "\r\n")...)
+				e.add(bytes.TrimRight(line, "\r\n"))
 			}
 		}
 		if err != nil {
 			return e.last(nil, lines, skip, err)
 		}
+	}
+}
+
+// hugeEvent is the size in bytes from which an event is worth a collection.
+const hugeEvent = 4 << 20
+
+// add appends to the data. A huge event repeats what came in small ones: its
+// memory is made at once, in the place of theirs (D41).
+func (e *eventReader) add(data []byte) {
+	if n := len(e.data) + len(data); n > cap(e.data) && n > hugeEvent {
+		runtime.GC()
+		e.data = slices.Grow(e.data, max(n, e.total))
+	}
+	e.data = append(e.data, data...)
+}
+
+// release gives up the memory of a huge event.
+func (e *eventReader) release() {
+	if cap(e.data) > hugeEvent {
+		e.data = nil
 	}
 }
 

@@ -189,12 +189,12 @@ func readItem(t *testing.T, item wireItem) modeltest.Said {
 			{Type: message.BlockToolCall, ID: item.CallID, Name: item.Name, Arguments: json.RawMessage(item.Arguments)},
 		}}
 	case "function_call_output":
-		return modeltest.Said{Role: message.RoleToolResult, CallID: item.CallID, Blocks: readParts(t, item.Output)}
+		return modeltest.Said{Role: message.RoleToolResult, CallID: item.CallID, Blocks: readContent(t, item.Output)}
 	}
-	return modeltest.Said{Role: message.Role(item.Role), Blocks: readParts(t, item.Content)}
+	return modeltest.Said{Role: message.Role(item.Role), Blocks: readContent(t, item.Content)}
 }
 
-func readParts(t *testing.T, raw json.RawMessage) []message.Block {
+func readContent(t *testing.T, raw json.RawMessage) []message.Block {
 	t.Helper()
 	if rawjson.KindOf(raw) == rawjson.String {
 		s, _ := rawjson.Unquote(raw)
