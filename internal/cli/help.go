@@ -49,9 +49,11 @@ func topics() []topic {
 		{"environment", "the variables that drover reads", helpEnvironment},
 		{"exit-codes", "what the process ends with", helpExitCodes},
 		{"formats", "how results, errors and session files look", helpFormats},
+		{"hooks", "programs that watch over runs: events, answers, failures", helpHooks},
 		{"programs", "programs as tools: arguments, results, progress, memos", helpPrograms},
 		{"scripts", "the files that scripted models answer from", helpScripts},
 		{"sessions", "how a session is named", helpSessions},
+		{"system-prompt", "what every request begins with", helpSystemPrompt},
 	}
 }
 
