@@ -121,6 +121,7 @@ func (o *doctorOptions) examine(ctx context.Context) []finding {
 	all = append(all, repositoryFolder(c.repo), diskSpace(c.repo), o.model(c))
 	all = append(all, o.providers()...)
 	all = append(append(append(all, o.programs(c)...), o.servers(c)...), o.toolbox(c))
+	all = append(all, o.hooks(c)...)
 	repo, err := o.f.repo("doctor")
 	if err != nil {
 		return append(all, bad("sessions", err))

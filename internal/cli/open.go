@@ -72,7 +72,7 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 	return engine.Options{
 		Telemetry: spans,
 		Session:   s, Models: b.models(), Tools: tools, Seed: seed,
-		SystemPrompt: func(engine.Prompting) string { return c.systemPrompt },
+		SystemPrompt: b.systemPrompt(cwd).text, Hooks: b.hooks(cwd, s.Header().ID),
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
 		},
