@@ -1,8 +1,11 @@
 package modeltest
 
 import (
+	"io"
+	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -195,38 +198,60 @@ func testSplitCharacters(t *testing.T, k Kit) {
 	}
 }
 
-// testHuge: what a long answer takes follows its length (D41).
+// testParallel: lanes ask one model at the same time.
+func testParallel(t *testing.T, k Kit) {
+	w := newWorld(t, k)
+	w.will(sends(k.Render(plain())...))
+	var wg sync.WaitGroup
+	texts := make([]string, 8)
+	for i := range texts {
+		wg.Go(func() {
+			for ev := range w.model.Stream(t.Context(), request()) {
+				texts[i] = ev.Message.Text()
+			}
+		})
+	}
+	wg.Wait()
+	for i, text := range texts {
+		if text != "Hello there" {
+			t.Errorf("answer %d is %q", i, text)
+		}
+	}
+}
+
+// testHuge: a long answer takes a number of copies of it, and no work that grows
+// with what came before: of 1,000 deltas that would be hundreds of copies (D41).
 func testHuge(t *testing.T, k Kit) {
 	size := 50 << 20
 	if testing.Short() || k.Brief {
 		size = 4 << 20
 	}
-	var took [2]uint64
-	for i, n := range []int{size / 2, size} {
-		w, s := newWorld(t, k), script(message.StopStop)
-		delta := strings.Repeat("0123456789abcde\n", 256)
-		deltas := make([]string, n/len(delta))
-		for j := range deltas {
-			deltas[j] = delta
-		}
-		w.will(sends(k.Render(s.text(deltas...).s)...))
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		var m message.Message
-		for ev := range w.model.Stream(t.Context(), request()) {
-			m = ev.Message
-		}
-		runtime.ReadMemStats(&after)
-		took[i] = after.TotalAlloc - before.TotalAlloc
-		if text := m.Text(); len(text) != n/len(delta)*len(delta) || m.StopReason() != message.StopStop {
-			t.Fatalf("%d bytes became %d, %s", n, len(text), m.StopReason())
-		}
+	const copies = 40
+	w, s := newWorld(t, k), script(message.StopStop)
+	deltas := make([]string, size>>12)
+	for i := range deltas {
+		deltas[i] = strings.Repeat("0123456789abcde\n", 1<<8)
 	}
-	t.Logf("%d bytes take %.1f times as much", size, float64(took[1])/float64(size))
-	if took[1] > 3*took[0] {
-		t.Errorf("twice the length takes %d bytes instead of %d", took[1], took[0])
+	events := k.Render(s.text(deltas...).s)
+	w.will(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		for _, ev := range events {
+			_, _ = io.WriteString(rw, ev) // what a client that is gone does not get is lost
+		}
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var m message.Message
+	for ev := range w.model.Stream(t.Context(), request()) {
+		m = ev.Message
 	}
-	if took[1] > 40*uint64(size) {
-		t.Errorf("%d bytes take %d", size, took[1])
+	runtime.ReadMemStats(&after)
+	if got := len(m.Text()); got != size || m.StopReason() != message.StopStop {
+		t.Fatalf("%d bytes became %d, %s", size, got, m.StopReason())
+	}
+	took := float64(after.TotalAlloc-before.TotalAlloc) / float64(size)
+	t.Logf("%d bytes take %.1f copies", size, took)
+	if took > copies {
+		t.Errorf("more than %d", copies)
 	}
 }

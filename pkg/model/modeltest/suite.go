@@ -20,6 +20,7 @@ func Run(t *testing.T, k Kit) {
 		{"Usage", testUsage},
 		{"Stops", testStops},
 		{"SplitCharacters", testSplitCharacters},
+		{"Parallel", testParallel},
 		{"Huge", testHuge},
 		{"SignaturesGoBack", testSignaturesGoBack},
 		{"ForeignAnswers", testForeignAnswers},
