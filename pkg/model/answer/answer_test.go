@@ -287,6 +287,23 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// TestNoKeyIsCutOff: a server's words may end, for us, in the middle of the key
+// that they repeat.
+func TestNoKeyIsCutOff(t *testing.T) {
+	const key = "sk-secret"
+	for at := 1980; at < 2010; at++ {
+		for _, word := range []string{key, "plain"} {
+			m := ask(t, func(_ context.Context, b *answer.Builder) error {
+				b.Secret(key)
+				return answer.Refused(401, nil, []byte(`{"message":"`+strings.Repeat("x", at)+word+` was refused"}`))
+			})[0].Message
+			if text := m.ErrorMessage(); strings.Contains(text, "sk-s") || word == "plain" && strings.Contains(text, "redacted") {
+				t.Errorf("at %d: %s", at, text[len(text)-40:])
+			}
+		}
+	}
+}
+
 // TestHugeAnswer: memory follows the answer's length, whatever the number of its
 // deltas: its own copy, the one in the end frame, and the encoded message (D41).
 func TestHugeAnswer(t *testing.T) {

@@ -170,7 +170,20 @@ func (b *Builder) sentence(r *Refusal) string {
 	}
 	s := who + verb + r.Error()
 	for _, secret := range b.secrets {
-		s = strings.ReplaceAll(s, secret, "[redacted]")
+		s = without(s, secret)
+	}
+	return s
+}
+
+// without takes a secret out of a text, and its beginning where the text was cut
+// off in it.
+func without(s, secret string) string {
+	const redacted, tells = "[redacted]", 4 // so many bytes of a key say something of it
+	s = strings.ReplaceAll(s, secret, redacted)
+	for n := len(secret) - 1; n >= tells; n-- {
+		if rest, ok := strings.CutSuffix(s, secret[:n]+cutMark); ok {
+			return rest + redacted + cutMark
+		}
 	}
 	return s
 }

@@ -156,6 +156,9 @@ func delay(ms float64) int64 {
 // maxText bounds what is kept of a server's words, in bytes.
 const maxText = 2000
 
+// cutMark ends a text that was cut off.
+const cutMark = "…"
+
 // excerpt is the beginning of a text on one line.
 func excerpt(s string, limit int) string {
 	s = strings.Join(strings.Fields(s), " ")
@@ -163,5 +166,5 @@ func excerpt(s string, limit int) string {
 		return s
 	}
 	s = s[:limit]
-	return s[:wholeLen(s)] + "…"
+	return s[:wholeLen(s)] + cutMark
 }
