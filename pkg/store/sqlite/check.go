@@ -64,9 +64,23 @@ func (f *findings) add(severity store.Severity, code, where, format string, args
 }
 
 func (f *findings) check(ctx context.Context, h *handle) error {
-	for _, check := range []func(context.Context, *handle) error{
-		f.integrity, f.schema, f.rows, f.segments, f.segmentRows, f.uncovered, f.leftovers,
-	} {
+	checks := []func(context.Context, *handle) error{f.integrity, f.schema, f.rows, f.index, f.leftovers}
+	for _, check := range checks {
+		if err := check(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index checks the branch index. Of one without its tables, that they are missing is
+// all there is to say.
+func (f *findings) index(ctx context.Context, h *handle) error {
+	var tables int
+	if _, err := h.row(sqlIndexTables, nil, &tables); err != nil || tables < indexTables {
+		return err
+	}
+	for _, check := range []func(context.Context, *handle) error{f.segments, f.segmentRows, f.uncovered} {
 		if err := check(ctx, h); err != nil {
 			return err
 		}

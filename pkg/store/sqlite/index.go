@@ -17,6 +17,8 @@ const (
 	WHERE v.namespace = ?1 AND NOT EXISTS (SELECT 1 FROM branch_entries b WHERE b.entry_id = e.id)
 	LIMIT 1`
 
+	// indexTables is how many tables the branch index has.
+	indexTables    = 2
 	sqlIndexTables = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('branch_entries', 'branch_meta')`
 
 	sqlStructureBefore = `SELECT ` + structureColumns + ` FROM entries e WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2`
@@ -32,7 +34,7 @@ func (h *handle) indexMissing() (bool, error) {
 	}
 	// Without its tables there is no index either.
 	var tables int
-	if _, countErr := h.row(sqlIndexTables, nil, &tables); countErr == nil && tables < 2 {
+	if _, countErr := h.row(sqlIndexTables, nil, &tables); countErr == nil && tables < indexTables {
 		return true, nil
 	}
 	return false, err
