@@ -43,7 +43,7 @@ func (c *config) secretEnv(name string) bool {
 		return true
 	}
 	for _, p := range c.providers {
-		if p.APIKeyEnv == name {
+		if name != "" && p.APIKeyEnv == name {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/message"
@@ -71,7 +72,7 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 	return engine.Options{
 		Telemetry: spans,
 		Session:   s, Models: b.models(), Tools: tools, Seed: seed,
-		SystemPrompt: func(engine.Prompting) string { return c.systemPrompt },
+		SystemPrompt: b.systemPrompt(cwd).text, Hooks: b.hooks(cwd, s.Header().ID),
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
 		},
@@ -160,7 +161,10 @@ func (b *base) withHarness(ctx context.Context, s *store.Session, use func(*engi
 	return withOptions(ctx, options, use)
 }
 
-func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) error {
+func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) (err error) {
+	if tools, ok := o.Tools.(io.Closer); ok {
+		defer func() { err = firstOf(err, tools.Close()) }()
+	}
 	h, err := engine.New(ctx, o)
 	if err != nil {
 		return firstOf(err, o.Session.Close())

@@ -22,6 +22,9 @@ func (f *factory) drivingBase(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
+	if err := b.config.runnable(); err != nil {
+		return base{}, err
+	}
 	if b.sockets, err = owner.Folder(f.env); err != nil {
 		return base{}, err
 	}

@@ -40,6 +40,9 @@ func (l *Lane) Accept(ctx context.Context, r Request) (Admission, error) {
 	if err != nil {
 		return Admission{}, err
 	}
+	if err := l.startBeforeAcceptance(ctx, r.Configure); err != nil {
+		return Admission{}, err
+	}
 	return l.accept(ctx, acceptance{
 		id: r.OperationID, kind: op.KindRun, configure: r.Configure,
 		check: func(ctx context.Context, q store.Queries, t op.Turn, cfg store.LaneConfiguration) error {

@@ -46,10 +46,13 @@ func (e *OperationMismatch) Tag() string { return "OperationMismatch" }
 type MissingIdentities struct {
 	Lane    string
 	Missing op.Missing
-	Err     error // why the model does not resolve
+	Err     error // why the model does not resolve, or tools do not start
 }
 
 func (e *MissingIdentities) Error() string {
+	if e.Err != nil && e.Missing.Model == "" {
+		return e.Err.Error() // of tools that are registered
+	}
 	var parts []string
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
@@ -62,7 +65,7 @@ func (e *MissingIdentities) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap returns why the model does not resolve.
+// Unwrap returns why the model does not resolve, or tools do not start.
 func (e *MissingIdentities) Unwrap() error { return e.Err }
 
 // Tag is the refusal's stable name (spec §5.1).

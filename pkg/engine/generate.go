@@ -30,7 +30,7 @@ func (p *pass) startStep(ctx context.Context) error {
 func (p *pass) request(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	run, _ := t.Run()
 	ready := run.Phase.(op.Assistant).Generation.(op.Ready)
-	model, err := p.lane.resolve(ready.Context.Configuration)
+	model, err := p.lane.ready(p.gate.Context(), ready.Context.Configuration)
 	if err != nil {
 		return p.missing(ctx, err)
 	}

@@ -23,7 +23,7 @@ func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if !p.options.PollDeferred || p.polled {
 		return p.waitDeferred(source, at), nil
 	}
-	model, err := p.lane.resolve(d.Configuration)
+	model, err := p.lane.ready(p.gate.Context(), d.Configuration)
 	if err != nil {
 		return p.missing(ctx, err)
 	}

@@ -31,6 +31,7 @@ func (p *pass) tools(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.startTools()
 	missing := b.bind(state)
 	if err := b.materialize(ctx); err != nil {
 		return nil, err
@@ -58,6 +59,17 @@ func (p *pass) openBatch(ctx context.Context, state op.ToolBatch) (*batch, error
 		return nil, &Defect{Lane: p.lane.name, Err: fmt.Errorf("answer %s has %d tool calls, its batch %d", state.AssistantEntryID, len(calls), len(state.Calls))}
 	}
 	return &batch{pass: p, turnID: state.TurnID, answer: answer, calls: calls}, nil
+}
+
+// startTools starts the called tools that have to be: what they declare decides whether an
+// interrupted call runs again. One that does not start fails its call, no more: it
+// was there when the model was told of it (D47).
+func (b *batch) startTools() {
+	var names []string
+	for _, c := range b.calls {
+		names = append(names, c.Name)
+	}
+	_ = b.pass.lane.startTools(b.pass.gate.Context(), names)
 }
 
 // bind resolves the captured active tools before any call starts; what is missing

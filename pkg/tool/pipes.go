@@ -50,8 +50,12 @@ func (p *pipes) take(w io.Writer) (theirs *os.File) {
 	return theirs
 }
 
-// feed makes a pipe whose other side reads what r has, and then the end of it.
+// feed makes a pipe whose other side reads what r has, and then the end of it. A file
+// is handed over as it is, so that a process may end without reading it to its end.
 func (p *pipes) feed(r io.Reader) (theirs *os.File) {
+	if f, ok := r.(*os.File); ok {
+		return f
+	}
 	ours, theirs := p.add(pipeTo)
 	p.move(ours, func() {
 		_, _ = io.Copy(ours, r) // the other side need not read to the end

@@ -21,6 +21,16 @@ type Tool interface {
 	Execute(ctx context.Context, call Invocation) (message.ToolResult, error)
 }
 
+// Starter is a tool that has to be made ready before a request can offer it, such as
+// one of a server. Its Spec and ReplaySafe say what they should once it was started;
+// Prepare and Execute do without, as well as they can (D47).
+type Starter interface {
+	Tool
+	// Start makes the tool ready; of one that is, it does nothing. It ends soon
+	// after its context.
+	Start(ctx context.Context) error
+}
+
 // Invocation is one call of a tool. ID is its session-unique logical identity,
 // stable across replays.
 type Invocation struct {

@@ -74,11 +74,6 @@ func TestCacheMarks(t *testing.T) {
 
 // TestHistory: what is stored, as the turns of the API.
 func TestHistory(t *testing.T) {
-	foreign := func(m message.Message) message.Message {
-		a, _ := message.ParseAssistant(m)
-		a.Model = "other"
-		return a.Message()
-	}
 	thought := message.Block{Type: message.BlockThinking, Thinking: "hm", ThinkingSignature: "s/+="}
 	redacted := message.Block{Type: message.BlockThinking, Redacted: true, ThinkingSignature: "data"}
 	system := func(text string) message.Message {
@@ -99,7 +94,7 @@ func TestHistory(t *testing.T) {
 		},
 		{
 			"another model's thinking is text",
-			[]message.Message{user("a"), foreign(said(thought, redacted, message.TextBlock("b"))), user("c")},
+			[]message.Message{user("a"), others(thought, redacted, message.TextBlock("b")), user("c")},
 			`[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[` +
 				`{"type":"text","text":"hm"},{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"text","text":"c",` + mark + `}]}]`,
 		},

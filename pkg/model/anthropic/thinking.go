@@ -103,7 +103,7 @@ func startsUnthinking(ref message.ModelRef, messages []message.Message) bool {
 	for last >= 0 && messages[last].Role() == message.RoleToolResult {
 		last--
 	}
-	if last < 0 || last == len(messages)-1 || messages[last].Role() != message.RoleAssistant {
+	if last < 0 || messages[last].Role() != message.RoleAssistant {
 		return false
 	}
 	blocks := blocksOf(messages[last])

@@ -80,6 +80,13 @@ func TestThinking(t *testing.T) {
 	}
 }
 
+// others is an answer of another model.
+func others(blocks ...message.Block) message.Message {
+	a, _ := message.ParseAssistant(said(blocks...))
+	a.Model = "other"
+	return a.Message()
+}
+
 // A budget is refused in the middle of a turn that did not begin with thinking.
 func TestThinkingInTheMiddle(t *testing.T) {
 	thought := message.Block{Type: message.BlockThinking, Thinking: "hm", ThinkingSignature: "sig"}
@@ -91,6 +98,7 @@ func TestThinkingInTheMiddle(t *testing.T) {
 		"began with thinking":         {[]message.Message{user("a"), said(thought, call("c1")), done("c1", "1")}, true},
 		"began without":               {[]message.Message{user("a"), said(call("c1")), done("c1", "1")}, false},
 		"began with unsigned":         {[]message.Message{user("a"), said(unsigned, call("c1")), done("c1", "1")}, false},
+		"began with another's":        {[]message.Message{user("a"), others(thought, call("c1")), done("c1", "1")}, false},
 		"the turn is over":            {[]message.Message{user("a"), said(call("c1")), done("c1", "1"), user("b")}, true},
 		"the answer called for none":  {[]message.Message{user("a"), said(message.TextBlock("b")), user("c")}, true},
 		"nobody has answered a thing": {[]message.Message{user("a")}, true},

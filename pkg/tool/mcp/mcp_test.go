@@ -1,0 +1,341 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/tool"
+	"github.com/drover-run/drover/pkg/tool/mcp"
+)
+
+// The test binary is the supervisor, and the server in its several moods.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == tool.SupervisorArg {
+		os.Exit(tool.SupervisorMain(os.Args[2:]))
+	}
+	switch mood := os.Getenv("MCP_MOOD"); mood {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "garbage":
+		fmt.Println("Welcome to the server!")
+		_, _ = os.Stdin.Read(make([]byte, 1<<16))
+	case "refuses":
+		fmt.Fprintln(os.Stderr, "no license found")
+		os.Exit(3)
+	case "silent":
+		_, _ = os.Stdin.Read(make([]byte, 1<<16))
+		select {}
+	default:
+		if err := newServer(mood).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func newServer(mood string) *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`)
+	add := func(name string, hints *sdk.ToolAnnotations, answer func(args map[string]any) (*sdk.CallToolResult, error)) {
+		s.AddTool(&sdk.Tool{Name: name, Description: "Does " + name + ".", InputSchema: object, Annotations: hints},
+			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				var args map[string]any
+				if err := json.Unmarshal(r.Params.Arguments, &args); err != nil {
+					return nil, err
+				}
+				return answer(args)
+			})
+	}
+	say := func(texts ...string) (*sdk.CallToolResult, error) {
+		r := &sdk.CallToolResult{}
+		for _, text := range texts {
+			r.Content = append(r.Content, &sdk.TextContent{Text: text})
+		}
+		return r, nil
+	}
+	add("echo", &sdk.ToolAnnotations{ReadOnlyHint: true}, func(args map[string]any) (*sdk.CallToolResult, error) {
+		return say(args["text"].(string), os.Getenv("KEPT"))
+	})
+	add("die", nil, func(map[string]any) (*sdk.CallToolResult, error) {
+		fmt.Fprintln(os.Stderr, "segmentation fault")
+		os.Exit(9)
+		return nil, nil
+	})
+	add("hang", nil, func(map[string]any) (*sdk.CallToolResult, error) { select {} })
+	add("fail", nil, func(map[string]any) (*sdk.CallToolResult, error) {
+		r, err := say("it did not work")
+		r.IsError = true
+		return r, err
+	})
+	add("huge", nil, func(map[string]any) (*sdk.CallToolResult, error) { return say(strings.Repeat("é", 300<<10), "more") })
+	add("mixed", nil, func(map[string]any) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{
+			Content: []sdk.Content{
+				&sdk.ImageContent{Data: []byte{1, 2}, MIMEType: "image/png"},
+				&sdk.AudioContent{Data: []byte{1}, MIMEType: "audio/wav"},
+				&sdk.ResourceLink{URI: "file:///x", Name: "x"},
+				&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///y", Text: "inside"}},
+			},
+			StructuredContent: map[string]any{"n": 1},
+		}, nil
+	})
+	if mood == "odd" {
+		add("with.dots", nil, func(map[string]any) (*sdk.CallToolResult, error) { return say("dotted") })
+	}
+	return s
+}
+
+// config is a server in a mood, run by this test binary.
+func config(t *testing.T, mood string) mcp.Config {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mcp.Config{
+		Name: "srv", Argv: []string{self}, Dir: t.TempDir(), Self: self,
+		Env: []string{"MCP_MOOD=" + mood, "KEPT=kept"}, StartTimeout: 30 * time.Second,
+	}
+}
+
+func server(t *testing.T, c mcp.Config) *mcp.Server {
+	t.Helper()
+	s := mcp.New(c, "1.0")
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func lookup(t *testing.T, s *mcp.Server, name string) effect.Starter {
+	t.Helper()
+	found, ok := s.Lookup(name)
+	if !ok {
+		t.Fatalf("%s does not resolve", name)
+	}
+	return found.(effect.Starter)
+}
+
+func call(t *testing.T, s *mcp.Server, name, args string) (message.ToolResult, error) {
+	t.Helper()
+	return lookup(t, s, name).Execute(t.Context(), effect.Invocation{Args: json.RawMessage(args)})
+}
+
+func texts(r message.ToolResult) string {
+	var all []string
+	for _, b := range r.Content {
+		all = append(all, b.Text)
+	}
+	return strings.Join(all, "|")
+}
+
+// A configured server resolves its names without being started (D47).
+func TestResolvesUnstarted(t *testing.T) {
+	c := config(t, "well")
+	c.Argv = []string{filepath.Join(t.TempDir(), "not-there")}
+	s := server(t, c)
+	for name, want := range map[string]bool{"srv__anything": true, "srv__": false, "srv": false, "other__x": false, "srv_x": false} {
+		if _, ok := s.Lookup(name); ok != want {
+			t.Errorf("%s resolves: %t", name, ok)
+		}
+	}
+	err := lookup(t, s, "srv__echo").Start(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "MCP server srv: ") || !strings.Contains(err.Error(), "not-there") {
+		t.Errorf("started: %v", err)
+	}
+}
+
+func TestCalls(t *testing.T) {
+	s := server(t, config(t, "well"))
+	echo := lookup(t, s, "srv__echo")
+	if err := echo.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spec := echo.Spec()
+	var schema, want any
+	if err := json.Unmarshal(spec.Parameters, &schema); err != nil {
+		t.Fatal(err)
+	}
+	_ = json.Unmarshal([]byte(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`), &want)
+	if diff := cmp.Diff(want, schema); diff != "" || spec.Name != "srv__echo" || spec.Description != "Does echo." {
+		t.Errorf("%+v\n%s", spec, diff)
+	}
+	if _, err := echo.Prepare(json.RawMessage(`{"text":1}`)); err == nil {
+		t.Error("wrong arguments pass")
+	}
+	r, err := call(t, s, "srv__echo", `{"text":"hé"}`)
+	if err != nil || texts(r) != "hé|kept" || r.IsError {
+		t.Errorf("%q, %v", texts(r), err)
+	}
+	r, err = call(t, s, "srv__fail", `{"text":""}`)
+	if err != nil || texts(r) != "it did not work" || !r.IsError {
+		t.Errorf("%q, %v", texts(r), err)
+	}
+	r, err = call(t, s, "srv__mixed", `{"text":""}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Content[0].Type != message.BlockImage || r.Content[0].Data != "AQI=" || r.Content[0].MimeType != "image/png" {
+		t.Errorf("image: %+v", r.Content[0])
+	}
+	if got := texts(r); got != "|[audio, audio/wav, 1 bytes: not shown]|[resource file:///x] x|[resource file:///y]\ninside" {
+		t.Errorf("%q", got)
+	}
+	if string(r.Details) != `{"structuredContent":{"n":1}}` {
+		t.Errorf("details %s", r.Details)
+	}
+	r, err = call(t, s, "srv__huge", `{"text":""}`)
+	if err != nil || len(texts(r)) > 257<<10 || !strings.HasSuffix(texts(r), "[352256 bytes of the result are left out here.]") {
+		t.Errorf("%d bytes, %v: ...%q", len(texts(r)), err, texts(r)[len(texts(r))-60:])
+	}
+}
+
+// A tool that the server does not have, or can not be offered, is told with what to
+// do; others of it work.
+func TestOffers(t *testing.T) {
+	s := server(t, config(t, "odd"))
+	for name, want := range map[string]string{
+		"srv__nope":      "MCP server srv has no tool srv__nope; it has srv__die, srv__echo, srv__fail, srv__hang, srv__huge, srv__mixed",
+		"srv__with.dots": `MCP server srv: srv__with.dots: the name is not 1 to 64 letters, digits, underscores and hyphens; give it one with rename: {"with.dots": with_dots}`,
+	} {
+		if err := lookup(t, s, name).Start(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c := config(t, "odd")
+	c.Rename = map[string]string{"with.dots": "dotted"}
+	renamed := server(t, c)
+	if r, err := call(t, renamed, "srv__dotted", `{"text":""}`); err != nil || texts(r) != "dotted" {
+		t.Errorf("%q, %v", texts(r), err)
+	}
+	c.Rename = map[string]string{"with.dots": "echo"}
+	if err := lookup(t, server(t, c), "srv__echo").Start(t.Context()); err == nil || !strings.Contains(err.Error(), "two tools of that name") {
+		t.Errorf("two of one name: %v", err)
+	}
+}
+
+// A server that dies is an error of the call, and is there again on the next one.
+func TestDeath(t *testing.T) {
+	s := server(t, config(t, "well"))
+	_, err := call(t, s, "srv__die", `{"text":""}`)
+	if err == nil || !strings.Contains(err.Error(), "it died during the call") || !strings.Contains(err.Error(), "exit code 9: segmentation fault") {
+		t.Errorf("died: %v", err)
+	}
+	if r, err := call(t, s, "srv__echo", `{"text":"again"}`); err != nil || texts(r) != "again|kept" {
+		t.Errorf("%q, %v", texts(r), err)
+	}
+}
+
+func TestServersThatDoNotStart(t *testing.T) {
+	for mood, want := range map[string]string{
+		"garbage": "MCP server srv: ",
+		"refuses": "exit code 3: no license found",
+		"silent":  "it was not there within 1s",
+	} {
+		c := config(t, mood)
+		if mood == "silent" {
+			c.StartTimeout = time.Second
+		}
+		if err := lookup(t, server(t, c), "srv__echo").Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", mood, err)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	c := config(t, "well")
+	c.CallTimeout = 2 * time.Second
+	s := server(t, c)
+	if err := lookup(t, s, "srv__hang").Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(t, s, "srv__hang", `{"text":""}`); err == nil || err.Error() != "MCP server srv: the call took longer than 2s" {
+		t.Errorf("hung: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	abort := fmt.Errorf("aborted by the test")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(abort) })
+	_, err := lookup(t, s, "srv__hang").Execute(ctx, effect.Invocation{Args: json.RawMessage(`{"text":""}`)})
+	if err == nil || !strings.Contains(err.Error(), "aborted by the test") {
+		t.Errorf("aborted: %v", err)
+	}
+}
+
+// Calls run again only where the configuration says so, or trusts the server (D47).
+func TestReplay(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		trust   bool
+		safe    map[string]bool
+		tool    string
+		started bool
+		want    bool
+	}{
+		{"a hint alone", false, nil, "srv__echo", true, false},
+		{"a trusted hint", true, nil, "srv__echo", true, true},
+		{"a trusted hint that is not known yet", true, nil, "srv__echo", false, false},
+		{"no hint", true, nil, "srv__fail", true, false},
+		{"configured", false, map[string]bool{"fail": true}, "srv__fail", false, true},
+		{"configured against a trusted hint", true, map[string]bool{"echo": false}, "srv__echo", true, false},
+	} {
+		c := config(t, "well")
+		c.TrustAnnotations, c.Safe = tt.trust, tt.safe
+		s := server(t, c)
+		found := lookup(t, s, tt.tool)
+		if tt.started {
+			if err := found.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := found.ReplaySafe(); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+func TestOverHTTP(t *testing.T) {
+	sdkServer := newServer("http")
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return sdkServer }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Team") != "blue" {
+			http.Error(w, "who are you?", http.StatusForbidden)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	client := func() (*http.Client, error) { return web.Client(), nil }
+	s := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Headers: map[string]string{"X-Team": "blue"}, Client: client}, "1.0")
+	r, err := call(t, s, "srv__echo", `{"text":"over the wire"}`)
+	if err != nil || !strings.HasPrefix(texts(r), "over the wire") {
+		t.Errorf("%q, %v", texts(r), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	stranger := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: client}, "1.0")
+	if err := lookup(t, stranger, "srv__echo").Start(t.Context()); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+		t.Errorf("without the header: %v", err)
+	}
+	gone := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: client, StartTimeout: 5 * time.Second}, "1.0")
+	web.Close()
+	if err := lookup(t, gone, "srv__echo").Start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "MCP server srv: ") {
+		t.Errorf("nobody there: %v", err)
+	}
+}

@@ -1,0 +1,205 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/drover-run/drover/pkg/engine/effect"
+)
+
+// Server is one server: configured, and started when it is needed.
+type Server struct {
+	config  Config
+	version string // of drover, which the server is told
+
+	turn    chan struct{} // held while it starts or ends
+	mu      sync.Mutex
+	running *connection
+	listed  []Listed // of the newest start
+}
+
+// connection is a server that was started.
+type connection struct {
+	session *sdk.ClientSession
+	process *process // nil over HTTP
+	dead    chan struct{}
+}
+
+// New describes a server and starts nothing. version is the client's that it is
+// told.
+func New(c Config, version string) *Server {
+	s := &Server{config: c, version: version, turn: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	return s
+}
+
+// Name is the server's in the configuration.
+func (s *Server) Name() string { return s.config.Name }
+
+// Lookup finds a tool by its name SERVER__TOOL, whether or not the server has it:
+// that is known once it was started.
+func (s *Server) Lookup(name string) (effect.Tool, bool) {
+	rest, ok := strings.CutPrefix(name, s.config.Prefix())
+	if !ok || rest == "" {
+		return nil, false
+	}
+	return &serverTool{server: s, name: name}, true
+}
+
+// Tools starts the server when it does not run, and returns what it lists.
+func (s *Server) Tools(ctx context.Context) ([]Listed, error) {
+	if _, err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.listed), nil
+}
+
+// find returns what is known of a tool, false while the server was never started or
+// when it does not list it.
+func (s *Server) find(name string) (Listed, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.listed, func(l Listed) bool { return l.Name == name })
+	if i < 0 {
+		return Listed{}, false
+	}
+	return s.listed[i], true
+}
+
+// connect returns the running server, and starts it when there is none.
+func (s *Server) connect(ctx context.Context) (*connection, error) {
+	select {
+	case <-s.turn:
+		defer func() { s.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if c := s.alive(); c != nil {
+		return c, nil
+	}
+	limit := s.config.StartTimeout
+	if limit == 0 {
+		limit = defaultStart
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not there within %v", limit))
+	defer cancel()
+	c, err := s.start(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("MCP server %s: %w", s.config.Name, s.why(ctx, c, err))
+	}
+	listed, err := list(ctx, s.config, c.session)
+	if err != nil {
+		err = s.why(ctx, c, err)
+		c.close()
+		return nil, fmt.Errorf("MCP server %s: %w", s.config.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running, s.listed = c, listed
+	return c, nil
+}
+
+// alive is the running server, nil when it has died or never ran.
+func (s *Server) alive() *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return nil
+	}
+	select {
+	case <-s.running.dead:
+		s.running = nil
+	default:
+	}
+	return s.running
+}
+
+// start brings the server up and shakes hands. The connection of a failure is nil,
+// or has ended.
+func (s *Server) start(ctx context.Context) (*connection, error) {
+	c := &connection{dead: make(chan struct{})}
+	transport, err := c.reach(s.config)
+	if err != nil {
+		return nil, err
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "drover", Version: s.version}, &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		if c.process != nil {
+			c.process.stop()
+		}
+		return c, err
+	}
+	c.session = session
+	go func() {
+		_ = session.Wait() // why it ended is told by the call that fails
+		close(c.dead)
+	}()
+	return c, nil
+}
+
+// reach makes the way to the server; that of a program starts it.
+func (c *connection) reach(config Config) (sdk.Transport, error) {
+	if config.URL == "" {
+		p, err := startProcess(config)
+		if err != nil {
+			return nil, err
+		}
+		c.process = p
+		return p.transport(), nil
+	}
+	client, err := config.client()
+	if err != nil {
+		return nil, err
+	}
+	return &sdk.StreamableClientTransport{Endpoint: config.URL, HTTPClient: client, DisableStandaloneSSE: true}, nil
+}
+
+// why completes an error with how the server ended, or which limit was reached.
+func (s *Server) why(ctx context.Context, c *connection, err error) error {
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+		err = cause
+	}
+	if c != nil && c.process != nil {
+		if how := c.process.ended(); how != "" {
+			return fmt.Errorf("%w (%s)", err, how)
+		}
+	}
+	return err
+}
+
+// closePatience is how long a server may take to go after its input was closed.
+const closePatience = 2 * time.Second
+
+// close ends the connection, and the process behind it.
+func (c *connection) close() {
+	if c.process != nil {
+		// The session's own close would wait for a server that does not listen.
+		c.process.stop()
+	}
+	_ = c.session.Close() // it is over, whatever it says
+	<-c.dead
+}
+
+// Close ends the server if it runs. It may be started again.
+func (s *Server) Close() error {
+	<-s.turn
+	defer func() { s.turn <- struct{}{} }()
+	s.mu.Lock()
+	c := s.running
+	s.running = nil
+	s.mu.Unlock()
+	if c != nil {
+		c.close()
+	}
+	return nil
+}
