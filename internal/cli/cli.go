@@ -30,6 +30,7 @@ func run(f *factory, args []string) exitCode {
 	f.opening = signals.watch
 
 	err := guarded(func() error { return execute(ctx, f, args) })
+	f.closeTrace()
 	f.flushSpans()
 	if flushErr := f.io.out.Flush(); err == nil {
 		err = flushErr

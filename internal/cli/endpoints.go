@@ -115,7 +115,21 @@ func (f *factory) openTrace() (*transport.Trace, error) {
 	if f.flags.traceHTTP == "" {
 		return nil, nil
 	}
-	return transport.OpenTrace(f.flags.traceHTTP)
+	trace, err := transport.OpenTrace(f.flags.traceHTTP)
+	f.traced = trace
+	return trace, err
+}
+
+// closeTrace tells when the trace is not all that was said.
+func (f *factory) closeTrace() {
+	if f.traced == nil {
+		return
+	}
+	if err := f.traced.Close(); err != nil {
+		if out, bad := f.out(); bad == nil {
+			out.note("warning: the trace is not complete: %s", escapeLine(err.Error()))
+		}
+	}
 }
 
 // remote is the provider of an endpoint.

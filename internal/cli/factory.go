@@ -38,6 +38,7 @@ type factory struct {
 	// records what is said to them, nil for nothing.
 	endpoints func() ([]*endpoint, error)
 	trace     func() (*transport.Trace, error)
+	traced    *transport.Trace // once it is open
 	// purgeIndex stands in for that of the search index, in tests.
 	purgeIndex func(ctx context.Context, sessionID string, texts []string) error
 	passed     func(subsession.Stage, string) // told what a deletion has done, for tests

@@ -4,15 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/hook"
+	"github.com/drover-run/drover/pkg/tool"
 )
 
 // hookConfig is one of hooks.* in the configuration file.
@@ -86,29 +85,11 @@ func (h hookConfig) program(name string, from sources) (hook.Program, *badField)
 		}
 		p.Timeout = d
 	}
-	if bad := h.environment(&p); bad != nil {
+	var bad *badField
+	if p.Env, bad = childEnv(h.Env, h.PassEnv); bad != nil {
 		return p, bad
 	}
 	return p, h.paths(&p, from)
-}
-
-func (h hookConfig) environment(p *hook.Program) *badField {
-	valid := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	for _, name := range slices.Sorted(maps.Keys(h.Env)) {
-		switch {
-		case !valid.MatchString(name):
-			return &badField{[]string{"env", name}, "is no name of a variable"}
-		case strings.Contains(h.Env[name], "\x00"):
-			return &badField{[]string{"env", name}, "holds a NUL character"}
-		}
-		p.Env = append(p.Env, name+"="+h.Env[name])
-	}
-	for _, name := range h.PassEnv {
-		if !valid.MatchString(name) {
-			return badAt("pass_env", "%q is no name of a variable", name)
-		}
-	}
-	return nil
 }
 
 // paths has relative ones start where the file lies, and never in the working
@@ -132,16 +113,30 @@ func (h hookConfig) paths(p *hook.Program, from sources) *badField {
 }
 
 // check refuses programs that cannot be run, for commands that run operations.
-func (h hookPrograms) check() error {
+func (h hookPrograms) check(tools func(cwd string) (*tool.Registry, error)) error {
+	if len(h.all) == 0 {
+		return nil
+	}
+	known, err := tools("")
+	if err != nil {
+		return err
+	}
 	for _, p := range h.all {
-		if err := h.usable(p); err != nil {
+		if err := h.usable(p, known); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (h hookPrograms) usable(p hook.Program) error {
+// usable refuses a program that cannot be run, or would never be asked: a guard with
+// a mistyped tool guards nothing. Which tools a server has is known later.
+func (h hookPrograms) usable(p hook.Program, known *tool.Registry) error {
+	for _, name := range p.Tools {
+		if _, ok := known.Lookup(name); !ok && !strings.Contains(name, "__") {
+			return h.refuse(p.Name, badAt("tools", "there is no tool %q; the nearest is %s", name, nearest(name, known.Names())))
+		}
+	}
 	if _, err := exec.LookPath(p.Argv[0]); err != nil {
 		return h.refuse(p.Name, badAt("argv", "%s", whyNot(p.Argv[0], err)))
 	}
@@ -176,9 +171,13 @@ func (b *base) hooks(cwd, sessionID string) engine.Hooks {
 
 // hooks says which programs run when, and whether they can.
 func (o *doctorOptions) hooks(c *config) []finding {
+	known, err := o.f.tools("")
+	if err != nil {
+		return nil // said of the tools
+	}
 	var all []finding
 	for _, p := range c.hooks.all {
-		if err := c.hooks.usable(p); err != nil {
+		if err := c.hooks.usable(p, known); err != nil {
 			all = append(all, bad("hook", err))
 			continue
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/drover-run/drover/pkg/engine"
@@ -84,11 +85,21 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 // withReader opens a session for reading: no lease is taken and nothing is
 // written (D9).
 func (b *base) withReader(ctx context.Context, arg string, use func(store.Ref, store.Reader) error) error {
-	ref, err := b.resolve(ctx, arg)
+	ref, r, err := b.resolveView(ctx, arg)
 	if err != nil {
 		return err
 	}
-	return b.view(ctx, ref, func(r store.Reader) error { return use(ref, r) })
+	return firstOf(use(ref, r), r.Close())
+}
+
+// resolveView finds the session that an argument means, and opens it for reading. The
+// ref is the zero one when there is none.
+func (b *base) resolveView(ctx context.Context, arg string) (store.Ref, store.Reader, error) {
+	ref, r, err := b.repo.ResolveView(ctx, arg)
+	if errors.Is(err, store.ErrNotFound) && ref == (store.Ref{}) {
+		err = b.noSession(arg, err)
+	}
+	return ref, r, err
 }
 
 func (b *base) view(ctx context.Context, ref store.Ref, use func(store.Reader) error) error {

@@ -22,9 +22,6 @@ func (f *factory) drivingBase(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	if err := b.config.runnable(); err != nil {
-		return base{}, err
-	}
 	if b.sockets, err = owner.Folder(f.env); err != nil {
 		return base{}, err
 	}
@@ -37,6 +34,16 @@ func (f *factory) drivingBase(command string) (base, error) {
 		return socket
 	})
 	return b, err
+}
+
+// runningBase is drivingBase for a command that runs operations, and not only ends
+// them: what they need is looked at first.
+func (f *factory) runningBase(command string) (base, error) {
+	b, err := f.drivingBase(command)
+	if err != nil {
+		return base{}, err
+	}
+	return b, b.runnable()
 }
 
 // engage serves an owned session to others while it is used here. Who was told

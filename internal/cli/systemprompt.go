@@ -73,14 +73,15 @@ func (p promptConfig) template() (string, error) {
 }
 
 // runnable refuses a configuration that no operation could be run with.
-func (c *config) runnable() error {
+func (b *base) runnable() error {
+	c := b.config
 	if c.prompt.text != "" && c.prompt.file != "" {
 		return configf("system_prompt and system_prompt_file exclude each other")
 	}
 	if _, err := c.prompt.template(); err != nil {
 		return err
 	}
-	return c.hooks.check()
+	return c.hooks.check(b.tools)
 }
 
 // systemPrompt makes the system prompts of a session. Files are read once a process,

@@ -1,54 +1,20 @@
 package openai
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/drover-run/drover/pkg/engine/effect"
-	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model/answer"
 )
 
-// checkChat: whatever a server sends, the answer's events are legal, end once,
-// and add up to its message.
-func checkChat(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, body string, noEnd bool) {
+func checkChat(t fataler, body string, noEnd bool) {
 	t.Helper()
 	res := &http.Response{Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}
-	base := answer.Base{Provider: "local", API: chatAPI, Model: "m"}
-	var frames message.Reducer
-	var last message.StreamEvent
-	for ev := range answer.Stream(context.Background(), effect.Request{}, base, func(_ context.Context, b *answer.Builder) error {
-		return readChat(b, Quirks{NoEnd: noEnd}, res)
-	}) {
-		if last.Message != nil && last.Type != message.EventStart {
-			t.Fatalf("%s after %s", ev.Type, last.Type)
-		}
-		if frame, ok := message.FrameOf(ev); ok {
-			if err := frames.Add(0, frame); err != nil {
-				t.Fatalf("%v", err)
-			}
-		}
-		last = ev
-	}
-	if err := message.Validate(last.Message); err != nil || last.Reason != last.Message.StopReason() {
-		t.Fatalf("%s %s: %v", last.Reason, last.Message, err)
-	}
-	if m, ok := frames.Message(); ok {
-		got, _ := m.Get("content")
-		want, _ := last.Message.Get("content")
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Fatalf("%s", diff)
-		}
-	}
+	checkLegal(t, chatAPI, func(b *answer.Builder) error { return readChat(b, Quirks{NoEnd: noEnd}, res) })
 }
 
 func FuzzChat(f *testing.F) {
