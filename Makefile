@@ -33,17 +33,19 @@ bin/staticcheck: tools/go.mod tools/go.sum
 	CGO_ENABLED=0 $(GO) build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@touch bin/staticcheck
 
-# SQLite is a large body of translated C: instrumenting it takes minutes. One
-# package tests it under the race detector; the others that link it run plain.
+# SQLite is a large body of translated C, and the vendors' SDKs are large too:
+# instrumenting them takes minutes. One package tests SQLite under the race
+# detector; the others that link any of these run plain.
 SQLITE_RACED := $(MODULE)/pkg/store/sqlite
-sqlite_linked = $(GO) list -test -f '{{range .Deps}}{{if eq . "modernc.org/sqlite"}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./... \
-	| sed -n 's/\.test$$//p' | grep -vx '$(SQLITE_RACED)'
+HEAVY        := modernc.org/sqlite github.com/anthropics/anthropic-sdk-go/v2 github.com/openai/openai-go/v3/option
+heavy_linked = $(GO) list -test -f '{{range .Deps}}{{if or $(foreach m,$(HEAVY),(eq . "$m"))}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./... \
+	| sed -n 's/\.test$$//p' | sort -u | grep -vx '$(SQLITE_RACED)'
 
 test-plain:
-	$(GO) test -timeout $(TESTTIME) $$($(sqlite_linked))
+	$(GO) test -timeout $(TESTTIME) $$($(heavy_linked))
 
 test-race:
-	$(if $(RACE),CGO_ENABLED=1 )$(GO) test $(RACE) -timeout $(TESTTIME) $$($(GO) list ./... | grep -vxF "$$($(sqlite_linked))")
+	$(if $(RACE),CGO_ENABLED=1 )$(GO) test $(RACE) -timeout $(TESTTIME) $$($(GO) list ./... | grep -vxF "$$($(heavy_linked))")
 
 # What takes too long for every change: the full kill matrices, large inputs,
 # and a while of every fuzz target.

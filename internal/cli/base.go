@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 
+	"github.com/drover-run/drover/internal/resource"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/telemetry"
@@ -23,6 +25,8 @@ type base struct {
 	models func() effect.Models
 	tools  func(cwd string) (*tool.Registry, error)
 	spans  func() (telemetry.Context, error)
+	skills func() []resource.Skill
+	home   string
 	// inPlace allows a legacy file to be converted where it lies (D58).
 	inPlace bool
 	standIn string // DROVER_SESSION
@@ -91,5 +95,10 @@ func (f *factory) base(command string) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	return base{out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools, spans: f.spans, inPlace: f.flags.inPlace, standIn: f.env("DROVER_SESSION")}, nil
+	skills := sync.OnceValue(func() []resource.Skill {
+		found, bad := resource.Skills(c.skills)
+		report(out, bad)
+		return found
+	})
+	return base{skills: skills, home: f.env("HOME"), out: out, config: c, repo: repo, now: f.now, models: f.models, tools: f.tools, spans: f.spans, inPlace: f.flags.inPlace, standIn: f.env("DROVER_SESSION")}, nil
 }

@@ -25,7 +25,11 @@ func (f *factory) newTools(cwd string) (*tool.Registry, error) {
 		return nil, err
 	}
 	tools := tool.Builtins(tool.Options{CWD: cwd, StripEnv: c.secretEnv})
-	return tool.New(append(tools, f.programTools(c, cwd)...)...)
+	r, err := tool.New(append(tools, f.programTools(c, cwd)...)...)
+	if err != nil {
+		return nil, err
+	}
+	return r.WithSources(f.toolSources(c, cwd)...), nil
 }
 
 // check refuses a configuration whose model or tools do not exist.

@@ -22,7 +22,7 @@ type config struct {
 	model         message.ModelRef
 	thinking      message.ThinkingLevel
 	tools         []string
-	systemPrompt  string
+	prompt        promptConfig
 	maxRetries    int64
 	baseDelay     time.Duration
 	maxDelay      time.Duration
@@ -38,6 +38,8 @@ type config struct {
 	telemetryFile string
 	providers     map[string]providerConfig
 	programs      programs
+	mcp           []mcpServer
+	hooks         hookPrograms
 }
 
 // setting is one configuration key: its default and how its text is read. The
@@ -62,8 +64,10 @@ func settings() []setting {
 			c.thinking, err = message.ParseThinkingLevel(s)
 			return err
 		}},
-		{key: "tools", what: "what a session starts with: some of bash, read, write, edit and the configured programs", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
-		{key: "system_prompt", what: "sent with every request", set: func(c *config, s string) error { c.systemPrompt = s; return nil }},
+		{key: "tools", what: "what a session starts with: some of bash, read, write, edit, the configured programs and SERVER__TOOL of MCP servers", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
+		{key: "system_prompt", what: "a text that is sent with every request; `drover help system-prompt`", set: func(c *config, s string) error { c.prompt.text = s; return nil }},
+		{key: "system_prompt_file", what: "a file with that text, instead", folder: true, set: func(c *config, s string) error { c.prompt.file = s; return nil }},
+		{key: "context_files", what: "whether AGENTS.md of the session's folder and those above goes with the system prompt, or a list of file names", fallback: "false", list: true, set: setContextFiles},
 		{key: "retry.max_retries", what: "how often a failed request is repeated", fallback: "3", set: count(func(c *config, n int64) { c.maxRetries = n })},
 		{key: "retry.base_delay", what: "the wait before the first repetition; it doubles", fallback: "2s", set: duration(func(c *config, d time.Duration) { c.baseDelay = d })},
 		{key: "retry.max_delay", what: "a provider that asks for a longer wait fails the run", fallback: "1h", set: duration(func(c *config, d time.Duration) { c.maxDelay = d })},
@@ -82,7 +86,7 @@ func settings() []setting {
 
 // laterKeys are the first words of keys that other versions of drover know.
 func laterKeys() []string {
-	return []string{"context_files", "mcp", "hooks", "delegation", "workspaces"}
+	return []string{"delegation", "workspaces"}
 }
 
 func oneOf(set func(*config, string), allowed ...string) func(*config, string) error {
@@ -214,6 +218,12 @@ func resolveConfig(from sources) (*config, error) {
 		return nil, err
 	}
 	if c.programs, err = readPrograms(from); err != nil {
+		return nil, err
+	}
+	if c.mcp, err = readServers(from); err != nil {
+		return nil, err
+	}
+	if c.hooks, err = readHooks(from); err != nil {
 		return nil, err
 	}
 	return c, c.locateRepo(from.env)

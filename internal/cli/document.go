@@ -20,6 +20,8 @@ func documentRows() []keyRow {
 		{key: "templates", what: fmt.Sprintf(folder, "templates")},
 		{key: "providers", what: "where models are reached, and what is known of them, by the provider's name; see below", fileOnly: true},
 		{key: "programs", what: "programs that models may call as tools, by the tool's name; `drover help programs`", fileOnly: true},
+		{key: "mcp", what: "servers of the Model Context Protocol, by name; `drover help mcp`", fileOnly: true},
+		{key: "hooks", what: "programs that watch over runs, by a name of yours; `drover help hooks`", fileOnly: true},
 	}
 }
 
@@ -67,6 +69,18 @@ func (l located) refuse(key string, path []string, problem string) error {
 		}
 	}
 	return configf("%s: %s: %s", at(l.name, node), escapeLine(name), escapeLine(problem))
+}
+
+// memberNames are the names in a mapping, in the order of the document.
+func memberNames(node *yaml.Node) []string {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	var names []string
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		names = append(names, node.Content[i].Value)
+	}
+	return names
 }
 
 // member is the value of a field, nil when the node has no such field.

@@ -79,7 +79,7 @@ not be driven.` +
 					return err
 				}
 			}
-			base := f.drivingBase
+			base := f.runningBase
 			if o.explain {
 				base = f.base // it opens nothing
 			}

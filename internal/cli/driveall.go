@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -101,6 +102,11 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Liste
 		return
 	}
 	err = o.engage(ctx, l.Ref, session, func(e *engaged) error {
+		defer e.On(func(ev engine.Event) {
+			if ev.Type == op.EventHandlerError {
+				o.out.note("%s: %s", escapeLine(l.Ref.ID), toldHook(ev))
+			}
+		})()
 		var lanes errgroup.Group
 		for _, lane := range e.Lanes() {
 			lanes.Go(func() error {

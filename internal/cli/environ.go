@@ -39,7 +39,7 @@ func variableNames() []string {
 			names = append(names, name)
 		}
 	}
-	for _, v := range append(otherVariables(), programVariables()...) {
+	for _, v := range slices.Concat(otherVariables(), programVariables(), hookVariables()) {
 		names = append(names, v.name)
 	}
 	return names

@@ -134,6 +134,9 @@ func (f *follower) explain(e engine.Event) {
 		f.out.note("→ %s %s", escapeLine(e.Tool.Name), shorten(escapeLine(string(e.Tool.Args[:min(len(e.Tool.Args), 4*foldWidth)])), foldWidth))
 	case op.EventToolEnd:
 		f.out.note("%s", toolEnd(e.Tool))
+	case op.EventHandlerError:
+		f.endLine()
+		f.out.note("%s", toldHook(e))
 	case op.EventMessageUpdate, op.EventToolUpdate:
 	default:
 		f.out.debug("%s", describeEvent(e))

@@ -49,9 +49,12 @@ func topics() []topic {
 		{"environment", "the variables that drover reads", helpEnvironment},
 		{"exit-codes", "what the process ends with", helpExitCodes},
 		{"formats", "how results, errors and session files look", helpFormats},
+		{"hooks", "programs that watch over runs: events, answers, failures", helpHooks},
+		{"mcp", "MCP servers: how they are reached, started and trusted", helpMCP},
 		{"programs", "programs as tools: arguments, results, progress, memos", helpPrograms},
 		{"scripts", "the files that scripted models answer from", helpScripts},
 		{"sessions", "how a session is named", helpSessions},
+		{"system-prompt", "what every request begins with", helpSystemPrompt},
 	}
 }
 

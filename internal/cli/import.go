@@ -109,6 +109,11 @@ func runImport(ctx context.Context, o *importOptions) error {
 		return err
 	}
 	defer done()
+	if !batch.DryRun {
+		if err := o.repo.SweepDead(ctx); err != nil {
+			return err
+		}
+	}
 	found := v3import.Collect(paths, o.recursive)
 	found.Sources = withoutFile(found.Sources, o.manifest)
 	stdin.mark(found.Sources)

@@ -83,6 +83,9 @@ func wantImported(t *testing.T, w killWorld, args []string, files int) {
 	if code, out := w.here(args...); code != exitOK || !strings.Contains(out, fmt.Sprintf(`"skipped":%d,"failed":0`, files)) {
 		t.Errorf("importing again: %d %s", code, out)
 	}
+	if left, err := filepath.Glob(filepath.Join(w.repo, ".*.tmp-*")); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
 	code, out := w.here("list", "--json", "--limit", "0", "--fields", "id,parentSessionId")
 	if code != exitOK || strings.Count(out, `"id"`) != files {
 		t.Errorf("list: %d %s", code, out)

@@ -66,12 +66,11 @@ type inspection struct {
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
-	ref, err := o.resolve(ctx, o.session)
-	if err != nil {
+	ref, r, err := o.resolveView(ctx, o.session)
+	switch {
+	case err != nil && ref == (store.Ref{}):
 		return err
-	}
-	r, err := o.repo.View(ctx, ref)
-	if err != nil {
+	case err != nil:
 		return o.unopenable(ctx, ref, err)
 	}
 	in := inspection{ref: ref, meta: r.Header()}

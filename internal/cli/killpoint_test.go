@@ -316,8 +316,7 @@ func TestKillPoints(t *testing.T) {
 	}
 }
 
-// Every breakpoint is killed at, but those of hooks, which nobody can configure
-// from outside.
+// Every breakpoint is killed at; those of hooks are in TestHookDeaths.
 func TestKillPointsAreComplete(t *testing.T) {
 	var covered, want []string
 	for _, p := range killPoints() {

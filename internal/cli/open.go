@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/message"
@@ -71,7 +73,7 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 	return engine.Options{
 		Telemetry: spans,
 		Session:   s, Models: b.models(), Tools: tools, Seed: seed,
-		SystemPrompt: func(engine.Prompting) string { return c.systemPrompt },
+		SystemPrompt: b.systemPrompt(cwd).text, Hooks: b.hooks(cwd, s.Header().ID),
 		Retry: engine.RetryPolicy{
 			MaxRetries: c.maxRetries, BaseDelayMs: c.baseDelay.Milliseconds(), MaxDelayMs: c.maxDelay.Milliseconds(),
 		},
@@ -83,11 +85,21 @@ func (b *base) harnessOptionsIn(cwd string, s *store.Session) (engine.Options, e
 // withReader opens a session for reading: no lease is taken and nothing is
 // written (D9).
 func (b *base) withReader(ctx context.Context, arg string, use func(store.Ref, store.Reader) error) error {
-	ref, err := b.resolve(ctx, arg)
+	ref, r, err := b.resolveView(ctx, arg)
 	if err != nil {
 		return err
 	}
-	return b.view(ctx, ref, func(r store.Reader) error { return use(ref, r) })
+	return firstOf(use(ref, r), r.Close())
+}
+
+// resolveView finds the session that an argument means, and opens it for reading. The
+// ref is the zero one when there is none.
+func (b *base) resolveView(ctx context.Context, arg string) (store.Ref, store.Reader, error) {
+	ref, r, err := b.repo.ResolveView(ctx, arg)
+	if errors.Is(err, store.ErrNotFound) && ref == (store.Ref{}) {
+		err = b.noSession(arg, err)
+	}
+	return ref, r, err
 }
 
 func (b *base) view(ctx context.Context, ref store.Ref, use func(store.Reader) error) error {
@@ -160,7 +172,10 @@ func (b *base) withHarness(ctx context.Context, s *store.Session, use func(*engi
 	return withOptions(ctx, options, use)
 }
 
-func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) error {
+func withOptions(ctx context.Context, o engine.Options, use func(*engine.Harness) error) (err error) {
+	if tools, ok := o.Tools.(io.Closer); ok {
+		defer func() { err = firstOf(err, tools.Close()) }()
+	}
 	h, err := engine.New(ctx, o)
 	if err != nil {
 		return firstOf(err, o.Session.Close())

@@ -51,7 +51,7 @@ func (o *operation) check() error {
 
 // start resolves the dependencies.
 func (o *operation) start(f *factory, command string) (err error) {
-	if o.base, err = f.drivingBase(command); err != nil {
+	if o.base, err = f.runningBase(command); err != nil {
 		return err
 	}
 	if o.until != "" {

@@ -59,7 +59,8 @@ func ended(ctx context.Context, p pursuit, d engine.DriveOutcome, err error) (en
 	}
 	err = bySignal(ctx, err)
 	f := explain(err)
-	if _, panicked := errors.AsType[*store.Panicked](err); panicked || f.tag == "interrupted" {
+	_, panicked := errors.AsType[*store.Panicked](err)
+	if panicked || f.tag == "interrupted" || f.tag == "hook_failed" {
 		return d, f.withHint("go on with `drover drive %s`", p.at)
 	}
 	return d, err

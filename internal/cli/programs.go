@@ -91,29 +91,32 @@ func (p programConfig) complete(name string, from sources) (program.Config, *bad
 		}
 		c.Timeout = d
 	}
-	if bad := p.completeEnv(&c); bad != nil {
+	var bad *badField
+	if c.Env, bad = childEnv(p.Env, p.PassEnv); bad != nil {
 		return c, bad
 	}
 	return c, p.completePaths(&c, from)
 }
 
-func (p programConfig) completeEnv(c *program.Config) *badField {
+// childEnv reads the variables that a configured program gets, as NAME=value, and
+// checks those that are passed on.
+func childEnv(set map[string]string, pass []string) (env []string, bad *badField) {
 	valid := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
 		switch {
 		case !valid.MatchString(name):
-			return &badField{[]string{"env", name}, "is no name of a variable"}
-		case strings.Contains(p.Env[name], "\x00"):
-			return &badField{[]string{"env", name}, "holds a NUL character"}
+			return nil, &badField{[]string{"env", name}, "is no name of a variable"}
+		case strings.Contains(set[name], "\x00"):
+			return nil, &badField{[]string{"env", name}, "holds a NUL character"}
 		}
-		c.Env = append(c.Env, name+"="+p.Env[name])
+		env = append(env, name+"="+set[name])
 	}
-	for _, name := range p.PassEnv {
+	for _, name := range pass {
 		if !valid.MatchString(name) {
-			return badAt("pass_env", "%q is no name of a variable", name)
+			return nil, badAt("pass_env", "%q is no name of a variable", name)
 		}
 	}
-	return nil
+	return env, nil
 }
 
 // completePaths has relative paths start where the file lies, and never in the

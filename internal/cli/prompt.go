@@ -184,7 +184,7 @@ func (o *promptOptions) request() (engine.Request, error) {
 	}
 	r := engine.Request{OperationID: o.operationID, Configure: setters}
 	if o.resource.given() {
-		m, err := o.resource.message(o.out, o.config, &o.input, o.now())
+		m, err := o.resource.message(&o.base, &o.input)
 		r.Messages = []message.Message{m}
 		return r, err
 	}

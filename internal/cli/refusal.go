@@ -120,6 +120,8 @@ func refusalDetails(t tagged) func(*object) {
 		return func(o *object) { o.str("lane", e.Lane) }
 	case *engine.NoActiveOperation:
 		return func(o *object) { o.str("lane", e.Lane) }
+	case *engine.HookFailed:
+		return hookFailed(e)
 	case *engine.LaneNotFound:
 		return func(o *object) {
 			o.str("lane", e.Lane)

@@ -120,12 +120,13 @@ func (r *resourceFlags) check(cmd *cobra.Command, in *input) error {
 }
 
 // message makes the message that was asked for.
-func (r *resourceFlags) message(p *printer, c *config, in *input, now int64) (message.Message, error) {
+func (r *resourceFlags) message(b *base, in *input) (message.Message, error) {
+	now := b.now()
 	if r.skill != "" {
-		return r.skillMessage(p, c, now)
+		return r.skillMessage(b.skills(), now)
 	}
-	templates, bad := resource.Templates(c.templates)
-	report(p, bad)
+	templates, bad := resource.Templates(b.config.templates)
+	report(b.out, bad)
 	for _, t := range templates {
 		if t.Name == r.template {
 			args, err := r.arguments(in)
@@ -142,9 +143,7 @@ func (r *resourceFlags) message(p *printer, c *config, in *input, now int64) (me
 	return nil, unknownResource("template", r.template, names)
 }
 
-func (r *resourceFlags) skillMessage(p *printer, c *config, now int64) (message.Message, error) {
-	skills, bad := resource.Skills(c.skills)
-	report(p, bad)
+func (r *resourceFlags) skillMessage(skills []resource.Skill, now int64) (message.Message, error) {
 	var names []string
 	for _, s := range skills {
 		if s.Name == r.skill {

@@ -34,7 +34,7 @@ one pass at a time use "drover drive".` +
 			if o.session, _, err = sessionArg(f, args); err != nil {
 				return err
 			}
-			if o.base, err = f.drivingBase("resume"); err != nil {
+			if o.base, err = f.runningBase("resume"); err != nil {
 				return err
 			}
 			return runF(cmd.Context(), o)

@@ -37,6 +37,7 @@ func commandRows() []commandRow {
 		{"list", running(newListCmd)},
 		{"log", running(newLogCmd)},
 		{"migrate", running(newMigrateCmd)},
+		{"mcp", newMCPCmd},
 		{"model", newModelCmd},
 		{"name", running(newNameCmd)},
 		{"navigate", running(newNavigateCmd)},

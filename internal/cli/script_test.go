@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		"drover":      func() { os.Exit(int(run(strictFactory(), os.Args[1:]))) },
 		"drover-kill": killMain,
 		answerChild:   answerMain,
+		"mcpserver":   mcpServerMain,
 	})
 }
 
@@ -58,12 +59,17 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found %d scripts: %v", len(files), err)
 	}
+	examples, err := filepath.Abs("../../docs/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Files: files,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DROVER_REPO", filepath.Join(env.WorkDir, "repo"))
 			env.Setenv("DROVER_RETRY_BASE_DELAY", "1ms")
 			serveVendors(env)
+			env.Setenv("EXAMPLES", examples)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

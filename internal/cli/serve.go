@@ -36,6 +36,16 @@ func (f *factory) drivingBase(command string) (base, error) {
 	return b, err
 }
 
+// runningBase is drivingBase for a command that runs operations, and not only ends
+// them: what they need is looked at first.
+func (f *factory) runningBase(command string) (base, error) {
+	b, err := f.drivingBase(command)
+	if err != nil {
+		return base{}, err
+	}
+	return b, b.runnable()
+}
+
 // engage serves an owned session to others while it is used here. Who was told
 // over the socket that something is accepted is not left alone with it: the
 // session is closed when all of it has settled (D25). A signal waits for nothing.

@@ -160,12 +160,16 @@ func (o *showOptions) showContext(ctx context.Context, ref store.Ref, r store.Re
 		return err
 	}
 	messages := message.ToProvider(slices.Clone(projected))
+	system, err := o.systemPromptOf(ctx, r)
+	if err != nil {
+		return err
+	}
 	return o.out.result(nil, func(d *object) {
 		d.str("session", ref.ID)
 		d.str("lane", o.lane)
 		d.value("leafId", leaf)
-		if o.config.systemPrompt != "" {
-			d.str("systemPrompt", o.config.systemPrompt)
+		if system != "" {
+			d.str("systemPrompt", system)
 		}
 		d.values("messages", len(messages), func(i int) store.Appender { return messages[i] })
 	}, func(w io.Writer) error {

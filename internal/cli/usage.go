@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -276,6 +278,9 @@ func (o *recordOptions) row() (u store.NewUsage, err error) {
 	if u.Usage, err = message.ParseUsage(u.RawUsage); err != nil {
 		return u, usagef("USAGE: %v", err)
 	}
+	if err := wholeCounts(raw); err != nil {
+		return u, err
+	}
 	if o.details != "" {
 		details, err := readJSON(o.out, "--details", o.details)
 		if err != nil {
@@ -287,6 +292,18 @@ func (o *recordOptions) row() (u store.NewUsage, err error) {
 		u.Details, err = attributed(u.Details, o.lane)
 	}
 	return u, err
+}
+
+// wholeCounts refuses fractions of tokens. Readers cut them off, since other writers'
+// rows may have some; the ledger need not get more of them.
+func wholeCounts(usage []byte) error {
+	for _, name := range []string{"input", "output", "cacheRead", "cacheWrite", "cacheWrite1h", "reasoning", "totalTokens"} {
+		raw, _ := rawjson.Get(usage, name)
+		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n != math.Trunc(n) {
+			return usagef("USAGE: %s is no whole number of tokens: %.40s", name, raw)
+		}
+	}
+	return nil
 }
 
 // attributed adds the lane to a row's details, which the sums by lane read (D55).

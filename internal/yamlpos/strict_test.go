@@ -15,7 +15,6 @@ type endpoint struct {
 	Retries int               `yaml:"retries"`
 	Price   *float64          `yaml:"price"`
 	Argv    []string          `yaml:"argv"`
-	private string
 }
 
 func parse(t *testing.T, text string) *yaml.Node {

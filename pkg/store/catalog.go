@@ -186,6 +186,8 @@ func (r *Repo) Forget(ref Ref) error {
 // replace writes the catalog anew, without the files that are gone. Power loss
 // may take it.
 func (c catalog) replace(rows map[string]*catalogRow) error {
+	_, done := fsx.LockFolder(c.dir, false)
+	defer done()
 	return fsx.Replace(fsx.OS{}, c.path(), fsx.ReplaceOptions{Existing: true, NoSync: true}, func(w io.Writer) error {
 		for name, row := range rows {
 			if _, err := os.Lstat(filepath.Join(c.dir, name)); err != nil {

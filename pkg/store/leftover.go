@@ -43,6 +43,61 @@ func (r *Repo) Leftovers(ctx context.Context) ([]string, error) {
 	return paths, ctx.Err()
 }
 
+// SweepDead removes what killed processes have left of sessions that they were making
+// or replacing, however short a time ago: once it is certain that no living one is
+// making a session here now, and, beside a session that exists, that nobody owns it.
+// What it cannot be certain about stays, for the session's next owner.
+func (r *Repo) SweepDead(ctx context.Context) error {
+	names, err := readNames(r.o.Dir)
+	if err != nil {
+		return nil // there is no folder, or one that the next step will tell about
+	}
+	alone, release := fsx.LockFolder(r.o.Dir, true)
+	defer release()
+	if !alone {
+		return ctx.Err()
+	}
+	beside := make(map[string][]string) // by the name of a session's file
+	for _, name := range names {
+		target, ok := fsx.TempTarget(name, logSuffix, "-shm", "-journal")
+		switch path := filepath.Join(r.o.Dir, name); {
+		case !ok:
+		case r.unclaimed(name):
+			_ = os.Remove(path)
+		default:
+			beside[target] = append(beside[target], path)
+		}
+	}
+	for target, paths := range beside {
+		r.sweepBeside(ctx, filepath.Join(r.o.Dir, target), paths)
+	}
+	return ctx.Err()
+}
+
+// sweepBeside removes temporary files of a session's, unless somebody owns it.
+func (r *Repo) sweepBeside(ctx context.Context, session string, paths []string) {
+	for _, d := range r.o.Drivers {
+		if filepath.Ext(session) != d.Ext() {
+			continue
+		}
+		c, err := d.Claim(ctx, session, r.o.Open)
+		if err != nil {
+			return
+		}
+		for _, path := range paths {
+			_ = os.Remove(path)
+		}
+		_ = c.Close() // nothing was done with the session
+	}
+}
+
+// making tells other processes, until done is called, that this one is writing
+// temporary files of sessions that nobody owns yet.
+func (r *Repo) making() (done func()) {
+	_, done = fsx.LockFolder(r.o.Dir, false)
+	return done
+}
+
 // readNames is quicker than a listing with types, and looks at no file.
 func readNames(dir string) ([]string, error) {
 	d, err := os.Open(dir)

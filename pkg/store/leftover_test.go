@@ -132,3 +132,55 @@ func TestLeftoversSpareARunningImport(t *testing.T) {
 		t.Errorf("the slow import: %v", err)
 	}
 }
+
+// SweepDead removes what a killed process left a moment ago, of sessions that never
+// were and beside those that nobody owns, and spares what a living one writes.
+func TestSweepDead(t *testing.T) {
+	r, _, _ := twoBackends(t)
+	free, owned := make1(t, r, store.CreateOptions{ID: "free"}), make1(t, r, store.CreateOptions{ID: "owned"})
+	owner, err := r.Open(t.Context(), owned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	temp := func(ref store.Ref) string {
+		return filepath.Join(r.Dir(), "."+filepath.Base(ref.Path)+".tmp-0123abcd")
+	}
+	spared, also := temp(owned), filepath.Join(r.Dir(), ".notes.txt")
+	dead := []string{temp(free), filepath.Join(r.Dir(), ".never."+free.Backend+".tmp-0123abcd"), filepath.Join(r.Dir(), "..drover-catalog.tmp-0123abcd")}
+	for _, path := range append(dead, spared, also) {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap := store.NewSnapshot(store.Header{ID: "slow", StorageVersion: store.StorageVersion, Generation: 1}, nil)
+	snap.Records = func(func(store.Record, error) bool) { // somebody is at work
+		if err := r.SweepDead(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Import(t.Context(), snap, store.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := append([]string{spared, also}, dead...)
+	for range 2 {
+		var left []string
+		for _, path := range want {
+			if _, err := os.Lstat(path); err == nil {
+				left = append(left, path)
+			}
+		}
+		if diff := cmp.Diff(want, left); diff != "" {
+			t.Fatalf("left (-want +got):\n%s", diff)
+		}
+		want = []string{spared, also}
+		if err := r.SweepDead(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range dead {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is left", path)
+		}
+	}
+}

@@ -138,6 +138,7 @@ func (r *Repo) copyTo(ctx context.Context, b Backend, path string, d Driver, jud
 	next := *snap
 	next.Header.Generation++
 	next.Close = func() error { return nil }
+	defer r.making()()
 	err = d.Build(ctx, path, &next, BuildOptions{Sweep: true, Judge: func(ctx context.Context, temp string) error {
 		v, err := d.View(ctx, temp)
 		if err != nil {

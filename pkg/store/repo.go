@@ -224,6 +224,7 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 			return fmt.Errorf("make repository: %w", err)
 		}
 		r.sweep(ctx)
+		defer r.making()()
 	}
 	if err := d.Build(ctx, r.path(d, next.Header.ID), next, o); err != nil {
 		return err

@@ -48,6 +48,40 @@ func (r *Repo) Resolve(ctx context.Context, arg string) (Ref, error) {
 	return r.abbreviated(ctx, arg)
 }
 
+// ResolveView is Resolve, and View of what was found; a session of which the header
+// is as much to read as the whole is opened once for both. When it is found and cannot
+// be viewed, there are a ref and an error. The caller closes the reader.
+func (r *Repo) ResolveView(ctx context.Context, arg string) (Ref, Reader, error) {
+	if CheckID(arg) == nil {
+		holders, err := r.holders(ctx, arg)
+		if err == nil && len(holders) == 1 {
+			if ref, v := r.viewByID(ctx, holders[0], arg); v != nil {
+				return ref, v, nil
+			}
+		}
+	}
+	ref, err := r.Resolve(ctx, arg)
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	v, err := r.View(ctx, ref)
+	return ref, v, err
+}
+
+// viewByID is nil for a session that cannot be viewed, or whose header is less to read.
+func (r *Repo) viewByID(ctx context.Context, d Driver, id string) (Ref, Reader) {
+	ref := Ref{ID: id, Path: r.path(d, id), Backend: d.Name()}
+	if !r.headerIsView(ref) {
+		return ref, nil
+	}
+	v, err := r.View(ctx, ref)
+	if err != nil {
+		return ref, nil
+	}
+	ref.ID = v.Header().ID
+	return ref, v
+}
+
 func isPath(arg string) bool {
 	return strings.Contains(arg, "/") || strings.HasSuffix(arg, ".db") || strings.HasSuffix(arg, ".jsonl")
 }

@@ -39,8 +39,8 @@ type Session struct {
 	fault  *Fault
 	faults []func(error)
 	told   func(lane string) telemetry.Context // nil: commits are not told of
-	closed chan struct{} // non-nil once Close began; closed when it ended
-	err    error         // of Close
+	closed chan struct{}                       // non-nil once Close began; closed when it ended
+	err    error                               // of Close
 }
 
 // NewSession serves a backend as a session.

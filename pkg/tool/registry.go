@@ -1,10 +1,12 @@
 package tool
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 )
@@ -15,8 +17,16 @@ const validName = `^[A-Za-z0-9_-]{1,64}$`
 // Registry finds tools by name. It does not change once it is built, so it may
 // be shared.
 type Registry struct {
-	byName map[string]effect.Tool
-	names  []string
+	byName  map[string]effect.Tool
+	names   []string
+	sources []Source
+}
+
+// Source finds tools that nobody can list beforehand, such as those of a server.
+type Source interface {
+	Lookup(name string) (effect.Tool, bool)
+	// Close ends what the source has started.
+	Close() error
 }
 
 // New builds a registry. A name that providers would refuse, and one that is
@@ -39,13 +49,39 @@ func New(tools ...effect.Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup returns the tool of that exact name.
-func (r *Registry) Lookup(name string) (effect.Tool, bool) {
-	t, ok := r.byName[name]
-	return t, ok
+// WithSources returns a registry that asks the sources for what this one does not
+// have.
+func (r *Registry) WithSources(sources ...Source) *Registry {
+	more := *r
+	more.sources = append(slices.Clip(r.sources), sources...)
+	return &more
 }
 
-// Names returns the names of all tools, sorted.
+// Lookup returns the tool of that exact name.
+func (r *Registry) Lookup(name string) (effect.Tool, bool) {
+	if t, ok := r.byName[name]; ok {
+		return t, true
+	}
+	for _, s := range r.sources {
+		if t, ok := s.Lookup(name); ok {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// Close closes the sources, all of them, and returns what failed.
+func (r *Registry) Close() error {
+	failures := make([]error, len(r.sources))
+	var all sync.WaitGroup
+	for i, s := range r.sources {
+		all.Go(func() { failures[i] = s.Close() })
+	}
+	all.Wait()
+	return errors.Join(failures...)
+}
+
+// Names returns the names of all tools that are listed, sorted.
 func (r *Registry) Names() []string { return slices.Clone(r.names) }
 
 // Nearest returns up to three names that a misspelt one may stand for, the

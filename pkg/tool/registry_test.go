@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,5 +68,46 @@ func TestRegistryRefuses(t *testing.T) {
 		if _, err := New(tools...); err == nil || err.Error() != want {
 			t.Errorf("%q: %v", names, err)
 		}
+	}
+}
+
+// source is one that has the tools of a prefix.
+type source struct {
+	prefix string
+	fails  error
+	closed bool
+}
+
+func (s *source) Lookup(name string) (effect.Tool, bool) {
+	return toolNamed("read", Options{}), strings.HasPrefix(name, s.prefix)
+}
+
+func (s *source) Close() error {
+	s.closed = true
+	return s.fails
+}
+
+// Sources are asked for what the registry does not list; all are closed, whatever
+// one of them says.
+func TestSources(t *testing.T) {
+	plain, err := New(Builtins(Options{})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := &source{prefix: "b", fails: errors.New("stuck")}, &source{prefix: "x__"}
+	r := plain.WithSources(first, second)
+	for name, want := range map[string]bool{"bash": true, "x__y": true, "bus": true, "y": false} {
+		if _, ok := r.Lookup(name); ok != want {
+			t.Errorf("%s: %t", name, ok)
+		}
+	}
+	if found, _ := r.Lookup("bash"); found.Spec().Name != "bash" {
+		t.Error("a source is asked before the registry")
+	}
+	if _, ok := plain.Lookup("x__y"); ok {
+		t.Error("the registry that it was made from has the sources too")
+	}
+	if err := r.Close(); !errors.Is(err, first.fails) || !first.closed || !second.closed {
+		t.Errorf("closed with %v: %t, %t", err, first.closed, second.closed)
 	}
 }

@@ -33,7 +33,7 @@ func (b *Builder) Thinking() *Block { return b.block(message.BlockThinking) }
 // Redacted adds a thinking block whose content is for the provider only.
 func (b *Builder) Redacted(data string) {
 	k := b.block(message.BlockThinking)
-	k.last.Redacted, k.last.ThinkingSignature = true, data
+	k.last.Redacted, k.last.ThinkingSignature = true, sound(data)
 	k.begin()
 	k.End()
 }
@@ -44,8 +44,9 @@ func (b *Builder) ToolCall(id, name string) *Block {
 	if b.calls++; id == "" {
 		id = "call_" + tail(b.req.ResponseEntryID) + strconv.Itoa(b.calls)
 	}
-	k.last.ID, k.last.Name = id, name
-	k.first.ID, k.first.Name, k.first.Arguments = id, name, []byte("{}")
+	k.Name(id, name)
+	k.first = k.last
+	k.first.Arguments = []byte("{}")
 	k.begin()
 	return k
 }
@@ -69,10 +70,10 @@ func (k *Block) Name(id, name string) {
 		return
 	}
 	if id != "" {
-		k.last.ID = id
+		k.last.ID = sound(id)
 	}
 	if name != "" {
-		k.last.Name = name
+		k.last.Name = sound(name)
 	}
 }
 
@@ -126,6 +127,7 @@ func (k *Block) Sign(signature string) {
 		return
 	}
 	k.begin()
+	signature = sound(signature)
 	switch k.typ {
 	case message.BlockText:
 		k.last.TextSignature = signature

@@ -35,17 +35,17 @@ func TestAnyOrderIsLegal(t *testing.T) {
 				case 2:
 					blocks = append(blocks, b.Thinking())
 				case 3:
-					blocks = append(blocks, b.ToolCall(rapid.SampledFrom([]string{"", "c"}).Draw(rt, "id"), "n"))
+					blocks = append(blocks, b.ToolCall(rapid.SampledFrom([]string{"", "c", "\xff"}).Draw(rt, "id"), "n\xc3"))
 				case 4:
-					b.Redacted("data")
+					b.Redacted("data\xff")
 				case 5:
-					pick().Sign("sig")
+					pick().Sign("sig\x80")
 				case 6:
 					pick().End()
 				case 7:
 					pick().EndWith(rapid.SampledFrom(deltas).Draw(rt, "content"))
 				case 8:
-					pick().Name("id2", "")
+					pick().Name("id2\xfe", "")
 				default:
 					pick().Add(rapid.SampledFrom(deltas).Draw(rt, "delta"))
 				}

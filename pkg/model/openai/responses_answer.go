@@ -1,15 +1,12 @@
 package openai
 
 import (
-	"bytes"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
-	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model/answer"
 )
 
@@ -88,59 +85,6 @@ func parseResponseEvent(data []byte) (responseEvent, bool) {
 		e.part, _ = rawjson.ParseInt(v[3])
 	}
 	return e, err == nil
-}
-
-// pick returns the values of an object's members, nil for those it has not. It
-// looks at the object once: a long answer is worth that.
-func pick(obj []byte, names ...string) ([][]byte, error) {
-	values := make([][]byte, len(names))
-	err := rawjson.MembersFunc(obj, func(m rawjson.Member) bool {
-		for i, name := range names {
-			if rawjson.KeyIs(m.Key, name) {
-				values[i] = m.Value
-			}
-		}
-		return true
-	})
-	return values, err
-}
-
-// fields is pick for what has been found to be JSON: what is no object has no
-// members.
-func fields(obj []byte, names ...string) [][]byte {
-	values, _ := pick(obj, names...)
-	return values
-}
-
-// text decodes a raw string; anything else is empty.
-func text(raw []byte) string {
-	s, err := rawjson.Unquote(raw)
-	if err != nil {
-		return ""
-	}
-	return s
-}
-
-// textLen is the length of the text of a valid raw string, in bytes.
-func textLen(raw []byte) int {
-	n := 0
-	for i := 1; i < len(raw)-1; {
-		end := i + 1
-		switch {
-		case raw[i] != '\\':
-			n++
-		case raw[i+1] != 'u':
-			end++
-			n++
-		default: // two escapes may be one character
-			for end = i; bytes.HasPrefix(raw[end:], []byte(`\u`)); {
-				end += len(`\u0000`)
-			}
-			n += len(text(slices.Concat([]byte{'"'}, raw[i:end], []byte{'"'})))
-		}
-		i = end
-	}
-	return n
 }
 
 // event takes one event in; unknown ones say nothing.
@@ -337,75 +281,4 @@ func finalText(k *answer.Block, raw []byte) string {
 		return ""
 	}
 	return text(raw)
-}
-
-// response ends the answer: what its output holds beyond the events before, its
-// usage, its status.
-func (a *responsesAnswer) response(response []byte) error {
-	v := fields(response, "id", "model", "output", "usage", "status", "incomplete_details", "error")
-	a.b.Start(text(v[0]), text(v[1]))
-	output, index := v[2], int64(0)
-	// What is no list has no items.
-	_ = rawjson.ElementsFunc(output, func(start, end int) bool {
-		a.complete(index, output[start:end])
-		index++
-		return true
-	})
-	if rawjson.KindOf(v[3]) == rawjson.Object {
-		a.b.Usage(responsesUsage(v[3]))
-	}
-	switch status := text(v[4]); status {
-	case "completed":
-		a.b.Done(message.StopStop, status)
-		return nil
-	case "incomplete":
-		return a.incomplete(v[5])
-	case "failed":
-		return failed(v[6])
-	case "":
-		return answer.Garbled("a response without a status", response)
-	default:
-		return answer.Permanent("the response ended as " + strconv.Quote(status))
-	}
-}
-
-// failed is the refusal of a response that failed.
-func failed(fault []byte) error {
-	if rawjson.KindOf(fault) != rawjson.Object {
-		fault = []byte(`{"code":"server_error","message":"the response failed, and does not say why"}`)
-	}
-	return answer.Reported(fault)
-}
-
-// incomplete ends an answer that was cut off. Only the output limit leaves one
-// that counts.
-func (a *responsesAnswer) incomplete(details []byte) error {
-	reason, _ := rawjson.GetString(details, "reason")
-	if reason == "max_output_tokens" {
-		a.b.Done(message.StopLength, reason)
-		return nil
-	}
-	refusal := answer.Permanent("the answer is incomplete: " + reason)
-	if reason == "content_filter" {
-		refusal.Text = "the provider's content filter stopped the answer"
-	}
-	a.b.Stopped(reason)
-	return refusal
-}
-
-// responsesUsage reads the usage; input counts what neither came from the cache
-// nor went there.
-func responsesUsage(raw []byte) message.Usage {
-	var u message.Usage
-	v := fields(raw, "input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
-	u.CacheRead, _ = rawjson.GetInt(v[3], "cached_tokens")
-	u.CacheWrite, _ = rawjson.GetInt(v[3], "cache_write_tokens")
-	input, _ := rawjson.ParseInt(v[0])
-	u.Input = input - u.CacheRead - u.CacheWrite
-	u.Output, _ = rawjson.ParseInt(v[1])
-	u.TotalTokens, _ = rawjson.ParseInt(v[2])
-	if n, ok := rawjson.GetInt(v[4], "reasoning_tokens"); ok {
-		u.Reasoning = &n
-	}
-	return u
 }

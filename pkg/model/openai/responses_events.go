@@ -23,7 +23,7 @@ var repeated = [...]string{
 type eventReader struct {
 	r     *bufio.Reader
 	data  []byte
-	total int // bytes of data in events that were not huge
+	total int // bytes of data in short events
 }
 
 func newEventReader(r io.Reader) *eventReader {
@@ -34,7 +34,7 @@ func newEventReader(r io.Reader) *eventReader {
 // until the next call. The error is io.EOF where the stream ends between two
 // events and io.ErrUnexpectedEOF where it ends in one.
 func (e *eventReader) next() ([]byte, error) {
-	if len(e.data) <= hugeEvent {
+	if len(e.data) <= longEvent {
 		e.total += len(e.data)
 	}
 	e.data = e.data[:0]
@@ -77,15 +77,19 @@ func (e *eventReader) next() ([]byte, error) {
 	}
 }
 
-// hugeEvent is the size in bytes from which an event is worth a collection.
-const hugeEvent = 4 << 20
+const (
+	longEvent = 256 << 10 // bytes from which an event repeats what came in short ones
+	hugeEvent = 4 << 20   // bytes from which an event is worth a collection
+)
 
-// add appends to the data. A huge event repeats what came in small ones: its
-// memory is made at once, in the place of theirs (D41).
+// add appends to the data. The memory of a long event is made at once, and a huge
+// one's in the place of what the short ones left (D41).
 func (e *eventReader) add(data []byte) {
-	if n := len(e.data) + len(data); n > cap(e.data) && n > hugeEvent {
-		runtime.GC()
-		e.data = slices.Grow(e.data, max(n, e.total))
+	if n := len(e.data) + len(data); n > cap(e.data) && n > longEvent {
+		if e.total > hugeEvent {
+			runtime.GC()
+		}
+		e.data = slices.Grow(e.data, max(len(data), e.total-len(e.data)))
 	}
 	e.data = append(e.data, data...)
 }

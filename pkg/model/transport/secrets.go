@@ -52,6 +52,10 @@ type secrets struct{ replacer *strings.Replacer }
 // secret.
 var keyWords = []string{"auth", "key", "token", "secret", "cookie", "password", "credential", "signature"}
 
+// likelySecret is the length in bytes from which a header's value may be a secret
+// whatever its name says.
+const likelySecret = 12
+
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(keyWords, func(w string) bool { return strings.Contains(name, w) })
@@ -62,11 +66,13 @@ func isSecret(name string) bool {
 func secretsOf(req *http.Request) secrets {
 	var plain []string
 	for name, values := range req.Header {
-		if isShown(name) || !isSecret(name) {
+		if isShown(name) {
 			continue
 		}
 		for _, v := range values {
-			plain = append(plain, credentials(v)...)
+			if isSecret(name) || len(v) >= likelySecret {
+				plain = append(plain, credentials(v)...)
+			}
 		}
 	}
 	if password, ok := req.URL.User.Password(); ok {

@@ -142,6 +142,7 @@ func TestTraceHoldsNoKey(t *testing.T) {
 		"api-key":    {"Api-Key": key},
 		"cookie":     {"Cookie": key},
 		"configured": {"X-Portkey-Virtual-Token": key},
+		"any name":   {"X-Group": key},
 		"basic":      {"Authorization": "Basic OnNrLSLDqS8wMTIzKyY0NTYgNzg5"},
 		"query":      {},
 	} {

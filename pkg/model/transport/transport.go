@@ -1,5 +1,5 @@
 // Package transport makes the HTTP clients that providers send requests with:
-// proxies, authorities, time limits, and a trace for people who debug (D44).
+// proxies, authorities, time limits, and a trace for people who debug.
 package transport
 
 import (

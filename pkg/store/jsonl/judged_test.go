@@ -32,7 +32,10 @@ var entryTexts = []string{
 
 // line is an entry, or a row of the ledger, that follows those before it.
 func drawLine(t *rapid.T, i int) string {
-	if rapid.IntRange(0, 4).Draw(t, "kind") == 0 {
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	case 1:
+		return fmt.Sprintf(`{"kind":"value","op":"set","seq":%d,"namespace":"n","key":"k%d","value":{"i":%d}}`, i+10, i, i)
+	case 0:
 		return fmt.Sprintf(`{"kind":"usage","seq":%d,"id":"u%d","entryId":%q,"adjustment":false,"usage":%s}`, i+10, i,
 			rapid.SampledFrom([]string{"e0", "e1", "gone"}).Draw(t, "entry"), rapid.SampledFrom([]string{
 				`{}`, `{"input":1}`, `{"input":"x"}`, `{"input":1e400}`, `{"x":"` + "\xff" + `"}`, `{"input":1},"details":{}`, `{"input":1},"details":"` + "\xff" + `"`, `{"input": 2}`,

@@ -88,7 +88,7 @@ type cursor struct{ entry, usage, current int }
 
 func (m moment) yield(ctx context.Context, yield func(store.Record, error) bool) {
 	var at cursor
-	var batch []store.Record
+	batch := make([]store.Record, 0, batchRecords) // which never moves: payloads are read into it
 	made := rooms{size: room}
 	if m.judged {
 		made.size = batchRecords

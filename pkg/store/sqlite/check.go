@@ -74,11 +74,21 @@ func (f *findings) check(ctx context.Context, h *handle, sound func() bool) erro
 		return err
 	}
 	if !sound() || len(*f) > 0 {
-		if err := f.each(ctx, h, f.segments, f.segmentRows, f.uncovered); err != nil {
+		if err := f.index(ctx, h); err != nil {
 			return err
 		}
 	}
 	return f.leftovers(ctx, h)
+}
+
+// index checks the branch index. Of one without its tables, that they are missing is
+// all there is to say.
+func (f *findings) index(ctx context.Context, h *handle) error {
+	var tables int
+	if _, err := h.row(sqlIndexTables, nil, &tables); err != nil || tables < indexTables {
+		return err
+	}
+	return f.each(ctx, h, f.segments, f.segmentRows, f.uncovered)
 }
 
 func (f *findings) each(ctx context.Context, h *handle, checks ...func(context.Context, *handle) error) error {

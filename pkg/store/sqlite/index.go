@@ -17,6 +17,10 @@ const (
 	WHERE v.namespace = ?1 AND NOT EXISTS (SELECT 1 FROM branch_entries b WHERE b.entry_id = e.id)
 	LIMIT 1`
 
+	// indexTables is how many tables the branch index has.
+	indexTables    = 2
+	sqlIndexTables = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('branch_entries', 'branch_meta')`
+
 	sqlStructureBefore = `SELECT ` + structureColumns + ` FROM entries e WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2`
 )
 
@@ -24,7 +28,16 @@ const (
 // be used.
 func (h *handle) indexMissing() (bool, error) {
 	var one int
-	return h.row(sqlIndexMissing, []any{store.LaneLeaves().Address().Namespace}, &one)
+	missing, err := h.row(sqlIndexMissing, []any{store.LaneLeaves().Address().Namespace}, &one)
+	if err == nil {
+		return missing, nil
+	}
+	// Without its tables there is no index either.
+	var tables int
+	if _, countErr := h.row(sqlIndexTables, nil, &tables); countErr == nil && tables < indexTables {
+		return true, nil
+	}
+	return false, err
 }
 
 // reindex makes the branch index anew from the entries, which alone have

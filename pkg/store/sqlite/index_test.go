@@ -22,7 +22,9 @@ func TestIndexOfAnOlderFile(t *testing.T) {
 		script  string
 		missing bool // for a reader of d
 	}{
-		"no index": {none, true},
+		"no index":  {none, true},
+		"no tables": {`DROP TABLE branch_entries; DROP TABLE branch_meta`, true},
+		"one table": {`DROP TABLE branch_meta`, true},
 		"a leaf without a row": {`INSERT INTO scalar_values VALUES('pi.lane.leaf', 'side', 99, '"d"');
 			DELETE FROM branch_entries WHERE entry_id = 'd'; DELETE FROM branch_meta WHERE tip_entry_id = 'd'`, true},
 		"one full segment per leaf": {none + `; INSERT INTO branch_meta VALUES('c', 'c', 4, NULL, NULL), ('d', 'd', 5, NULL, NULL), ('root', 'root', 6, NULL, NULL);

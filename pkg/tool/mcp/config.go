@@ -16,9 +16,11 @@ type Config struct {
 	Dir  string
 	Env  []string
 	Self string
-	// URL is the address, Client makes the requests.
-	URL    string
-	Client *http.Client
+	// URL is the address, Headers go with every request, Client makes what sends
+	// them.
+	URL     string
+	Headers map[string]string
+	Client  func() (*http.Client, error)
 	// StartTimeout bounds the start with the first list of tools, CallTimeout a
 	// call; 0 is a minute for the first and no bound for the other.
 	StartTimeout, CallTimeout time.Duration
@@ -57,4 +59,34 @@ func suggestion(prefix, name string) string {
 		return '_'
 	}, name)
 	return fitting[:max(1, min(len(fitting), maxName-len(prefix)))]
+}
+
+// client is what speaks with an address.
+func (c Config) client() (*http.Client, error) {
+	client, err := c.Client()
+	if err != nil || len(c.Headers) == 0 {
+		return client, err
+	}
+	dressed := *client
+	dressed.Transport = &dresser{client.Transport, c.Headers}
+	return &dressed, nil
+}
+
+// dresser adds headers to requests.
+type dresser struct {
+	next    http.RoundTripper
+	headers map[string]string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *dresser) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, value := range d.headers {
+		r.Header.Set(name, value)
+	}
+	next := d.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return next.RoundTrip(r)
 }

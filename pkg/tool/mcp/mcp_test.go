@@ -312,9 +312,16 @@ func TestReplay(t *testing.T) {
 func TestOverHTTP(t *testing.T) {
 	sdkServer := newServer("http")
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return sdkServer }, nil)
-	web := httptest.NewServer(handler)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Team") != "blue" {
+			http.Error(w, "who are you?", http.StatusForbidden)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
 	defer web.Close()
-	s := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: web.Client()}, "1.0")
+	client := func() (*http.Client, error) { return web.Client(), nil }
+	s := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Headers: map[string]string{"X-Team": "blue"}, Client: client}, "1.0")
 	r, err := call(t, s, "srv__echo", `{"text":"over the wire"}`)
 	if err != nil || !strings.HasPrefix(texts(r), "over the wire") {
 		t.Errorf("%q, %v", texts(r), err)
@@ -322,7 +329,11 @@ func TestOverHTTP(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	gone := mcp.New(mcp.Config{Name: "srv", URL: web.URL + "/nothing", Client: http.DefaultClient, StartTimeout: 5 * time.Second}, "1.0")
+	stranger := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: client}, "1.0")
+	if err := lookup(t, stranger, "srv__echo").Start(t.Context()); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+		t.Errorf("without the header: %v", err)
+	}
+	gone := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: client, StartTimeout: 5 * time.Second}, "1.0")
 	web.Close()
 	if err := lookup(t, gone, "srv__echo").Start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "MCP server srv: ") {
 		t.Errorf("nobody there: %v", err)

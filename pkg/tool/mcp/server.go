@@ -127,15 +127,9 @@ func (s *Server) alive() *connection {
 // or has ended.
 func (s *Server) start(ctx context.Context) (*connection, error) {
 	c := &connection{dead: make(chan struct{})}
-	var transport sdk.Transport
-	if s.config.URL != "" {
-		transport = &sdk.StreamableClientTransport{Endpoint: s.config.URL, HTTPClient: s.config.Client, DisableStandaloneSSE: true}
-	} else {
-		var err error
-		if c.process, err = startProcess(s.config); err != nil {
-			return nil, err
-		}
-		transport = c.process.transport()
+	transport, err := c.reach(s.config)
+	if err != nil {
+		return nil, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "drover", Version: s.version}, &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
 	session, err := client.Connect(ctx, transport, nil)
@@ -151,6 +145,23 @@ func (s *Server) start(ctx context.Context) (*connection, error) {
 		close(c.dead)
 	}()
 	return c, nil
+}
+
+// reach makes the way to the server; that of a program starts it.
+func (c *connection) reach(config Config) (sdk.Transport, error) {
+	if config.URL == "" {
+		p, err := startProcess(config)
+		if err != nil {
+			return nil, err
+		}
+		c.process = p
+		return p.transport(), nil
+	}
+	client, err := config.client()
+	if err != nil {
+		return nil, err
+	}
+	return &sdk.StreamableClientTransport{Endpoint: config.URL, HTTPClient: client, DisableStandaloneSSE: true}, nil
 }
 
 // why completes an error with how the server ended, or which limit was reached.
