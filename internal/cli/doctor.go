@@ -261,7 +261,10 @@ func (o *doctorOptions) providers() []finding {
 	}
 	var all []finding
 	for _, e := range endpoints {
-		models := fmt.Sprintf("%d models are described", len(e.models.IDs()))
+		models := "none of its models is described"
+		if n := len(e.models.IDs()); n > 0 {
+			models = fmt.Sprintf("%d of its models are described", n)
+		}
 		switch {
 		case e.unusable == "":
 			all = append(all, good("provider", "%s can be used; %s", e.name, models))

@@ -15,6 +15,10 @@ func foreignVariables() []variable {
 		{"XDG_DATA_HOME", "holds drover, the sessions, unless repo is set"},
 		{"XDG_RUNTIME_DIR", "holds drover, the sockets of sessions that are driven"},
 		{"TMPDIR", "holds the sockets without that"},
+		{"ANTHROPIC_API_KEY", "the key for the models anthropic/*"},
+		{"OPENAI_API_KEY", "the key for the models openai/*"},
+		{"HTTPS_PROXY", "the proxy of requests to models, HTTP_PROXY that of plain ones"},
+		{"NO_PROXY", "the hosts that are reached without"},
 		{"NO_COLOR", "no colours"},
 		{"TERM", "dumb: no colours"},
 	}
