@@ -21,7 +21,7 @@ func hookPoints() []hookPoint {
 		{hook.BeforeRequest, "before each request", "streamOptions (maxTokens, temperature, deferred) are changed, field by field", "with every attempt and poll"},
 		{hook.TransformContext, "before each request of the assistant", "messages and systemPrompt replace what this request sends; the session keeps its own", "with every attempt and poll"},
 		{hook.BeforePayload, "when a provider is about to send a request", "payload replaces its body, in the provider's own form", "with every attempt and poll"},
-		{hook.AfterResponse, "when an answer has ended, before it is kept", "message replaces it", "once an answer, unless an abort comes first"},
+		{hook.AfterResponse, "when an answer has ended, before it is kept", "message replaces it; what has streamed was shown, and saved until now, as it came", "once an answer, unless an abort comes first"},
 		{hook.BeforeTool, "before a tool call, its arguments checked", `args replace the arguments; block {"reason","terminate"} refuses the call, and with terminate ends the run`, "once a call that is executed"},
 		{hook.AfterTool, "after a tool call, before its result is kept", "content, details, isError, usage and terminate replace those of the result, one by one", "once a result, unless an abort comes first"},
 		{hook.BeforeCompaction, "before a compaction asks for its summary", `decline true ends it; compaction {"summary","details","usage"} stands in for it`, "until a summary is begun"},
@@ -109,7 +109,8 @@ but one of before_drive rejects the pass, and one of before_tool blocks the call
 With required: true nothing is skipped:
   after_tool                   the model gets an error in place of the result, which
                                nobody sees; of the tools in question no progress is
-                               shown or saved before the hook
+                               shown or saved before the hook. Files that a tool wrote,
+                               such as the full output of bash, are not touched
   before_request, transform_context, before_payload
                                the request is not sent and fails, without repetition;
                                a deferred answer stays pending
