@@ -60,7 +60,7 @@ func TestConfigRefusals(t *testing.T) {
 	cases := []struct{ name, text, want string }{
 		{"unknown key", "bakend: sqlite\n", "f.yaml:1:1: unknown key bakend; the nearest valid one is backend"},
 		{"unknown nested key", "lease:\n  tl: 1s\n", "f.yaml:2:3: unknown key lease.tl; the nearest valid one is lease.ttl"},
-		{"a key of later versions", "mcp:\n  x: {}\n", "f.yaml:1:1: mcp is not supported by this version of drover"},
+		{"a key of later versions", "delegation:\n  x: {}\n", "f.yaml:1:1: delegation is not supported by this version of drover"},
 		{"case counts", "Repo: x\n", "f.yaml:1:1: unknown key Repo; the nearest valid one is repo"},
 		{"given twice", "repo: a\n\"repo\": b\n", "f.yaml:2:1: repo is given twice"},
 		{"no value", "repo:\n", "f.yaml:1:1: repo has no value"},
