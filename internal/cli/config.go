@@ -226,6 +226,7 @@ func resolveConfig(from sources) (*config, error) {
 	if c.hooks, err = readHooks(from); err != nil {
 		return nil, err
 	}
+	c.prompt.rank(from)
 	return c, c.locateRepo(from.env)
 }
 

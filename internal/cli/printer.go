@@ -149,6 +149,9 @@ func (p *printer) say(s string) {
 
 // failure prints an error in the form that the output format promises.
 func (p *printer) failure(f *failure) {
+	if p.quiet && f.code == exitLater {
+		return // no error: it is to be run again, as the exit code says
+	}
 	if p.format == formatText {
 		text := "drover: " + escapeText(f.message)
 		if f.hint != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/pkg/engine"
+	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -118,6 +119,7 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 		return firstOf(err, s.Close())
 	}
 	if o.deferred != "" {
+		o.tellOfModelsAtOnce(options.Models, request.Configure.Model)
 		options.StreamOptions.Deferred = json.RawMessage(`{"window":"` + o.deferred + `"}`)
 	}
 	placed := false
@@ -142,6 +144,19 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 		return firstOf(err, o.repo.Delete(context.WithoutCancel(ctx), ref))
 	}
 	return err
+}
+
+// tellOfModelsAtOnce says that --deferred asks in vain of a model that can only
+// answer at once, where the command names one: that costs what it always does.
+func (o *promptOptions) tellOfModelsAtOnce(models effect.Models, ref *message.ModelRef) {
+	if ref == nil {
+		return
+	}
+	if m, err := models.Resolve(*ref); err == nil {
+		if _, ok := m.(effect.DeferredModel); !ok {
+			o.out.note("note: %s answers at once, --deferred changes nothing", escapeLine(ref.String()))
+		}
+	}
 }
 
 func (o *promptOptions) open(ctx context.Context) (*store.Session, store.Ref, error) {

@@ -44,6 +44,17 @@ func setContextFiles(c *config, s string) error {
 	return nil
 }
 
+// rank lets the environment's way to give the text win over the file's.
+func (p *promptConfig) rank(from sources) {
+	text, file := from.env(envName("system_prompt")) != "", from.env(envName("system_prompt_file")) != ""
+	switch {
+	case text && !file:
+		p.file = ""
+	case file && !text:
+		p.text = ""
+	}
+}
+
 // maxPromptFile is the longest system_prompt_file, in bytes.
 const maxPromptFile = 1 << 20
 

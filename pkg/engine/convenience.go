@@ -62,6 +62,9 @@ func (l *Lane) Resume(ctx context.Context) (DriveOutcome, error) {
 	}
 	d, err := l.complete(ctx, DriveOptions{OperationID: info.Current.ID, WaitForRetry: true, PollDeferred: true})
 	if err == nil && d.Reason == WaitMissing {
+		if d.Why != nil {
+			return DriveOutcome{}, d.Why
+		}
 		return DriveOutcome{}, &MissingIdentities{Lane: l.name, Missing: *d.Missing}
 	}
 	return d, err

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"math"
+
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
 )
@@ -62,13 +64,20 @@ func (p Prices) Cost(u message.Usage) message.Cost {
 		hour = min(*u.CacheWrite1h, u.CacheWrite)
 	}
 	c := message.Cost{
-		Input:      float64(u.Input) * p.Input / million,
-		Output:     float64(u.Output) * p.Output / million,
-		CacheRead:  float64(u.CacheRead) * p.CacheRead / million,
-		CacheWrite: (float64(u.CacheWrite-hour)*p.CacheWrite + float64(hour)*p.CacheWrite1h) / million,
+		Input:      decimal(float64(u.Input) * p.Input / million),
+		Output:     decimal(float64(u.Output) * p.Output / million),
+		CacheRead:  decimal(float64(u.CacheRead) * p.CacheRead / million),
+		CacheWrite: decimal((float64(u.CacheWrite-hour)*p.CacheWrite + float64(hour)*p.CacheWrite1h) / million),
 	}
-	c.Total = c.Input + c.Output + c.CacheRead + c.CacheWrite
+	c.Total = decimal(c.Input + c.Output + c.CacheRead + c.CacheWrite)
 	return c
+}
+
+// decimal is an amount without what binary arithmetic leaves behind its twelfth
+// decimal: a tenth and a tenth and a tenth are three tenths.
+func decimal(dollars float64) float64 {
+	const places = 1e12
+	return math.Round(dollars*places) / places
 }
 
 // Catalogue knows the models of one provider.

@@ -59,3 +59,12 @@ func TestTimes(t *testing.T) {
 		t.Error("the prices of long prompts were changed in place")
 	}
 }
+
+// A bill shows the amount that the prices make, and no rest of binary arithmetic.
+func TestCostIsDecimal(t *testing.T) {
+	p := model.Prices{Input: 3, Output: 15, CacheRead: 0.3}
+	c := p.Cost(message.Usage{Input: 20_000, Output: 10_000, CacheRead: 0})
+	if want := (message.Cost{Input: 0.06, Output: 0.15, Total: 0.21}); c != want {
+		t.Errorf("got %+v", c)
+	}
+}
