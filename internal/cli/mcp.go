@@ -98,7 +98,7 @@ func (m mcpConfig) checkWay() *badField {
 	case m.URL == "" && len(m.Argv) == 0:
 		return &badField{nil, "want argv, a program that speaks over stdin and stdout, or url"}
 	case m.URL != "" && m.Argv != nil:
-		return badAt("url", "and argv exclude each other")
+		return badAt("url", "url and argv exclude each other")
 	case m.URL == "":
 		return m.checkProgram()
 	}

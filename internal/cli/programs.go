@@ -78,7 +78,7 @@ func (p programConfig) complete(name string, from sources) (program.Config, *bad
 	case strings.Contains(strings.Join(p.Argv, ""), "\x00"):
 		return c, badAt("argv", "holds a NUL character")
 	case p.Schema != nil && p.SchemaFile != "":
-		return c, badAt("schema_file", "and schema exclude each other")
+		return c, badAt("schema_file", "schema_file and schema exclude each other")
 	case !slices.Contains([]string{"", "never", "safe"}, p.Replay):
 		return c, badAt("replay", "%q: want never or safe", p.Replay)
 	case !slices.Contains([]string{"", "text", "json"}, p.Output):
