@@ -221,6 +221,9 @@ func (b *batch) prepare(call message.Block) (effect.Tool, json.RawMessage, *mess
 	if b.answer.StopReason() == message.StopLength {
 		return nil, nil, synthetic("length", "the answer was cut off by its output limit, so these arguments may be incomplete; the call was not run"), nil
 	}
+	if call.ArgumentsError != "" {
+		return nil, nil, synthetic("invalid_arguments", "invalid arguments: "+call.ArgumentsError+"; the call was not run"), nil
+	}
 	tool, ok := b.tools[call.Name]
 	if !ok {
 		return nil, nil, synthetic("unknown_tool", fmt.Sprintf("there is no tool named %q", call.Name)), nil

@@ -34,9 +34,12 @@ type Block struct {
 	Data     string // image, base64
 	MimeType string
 
-	ID               string // tool call
-	Name             string
-	Arguments        json.RawMessage // JSON object
+	ID        string // tool call
+	Name      string
+	Arguments json.RawMessage // JSON object
+	// ArgumentsError says why the arguments that the model wrote are none: then
+	// Arguments are a reading of them for people, and the call must not run.
+	ArgumentsError   string
 	ThoughtSignature string
 	Namespace        string
 
@@ -76,6 +79,8 @@ func ParseBlock(raw json.RawMessage) (Block, error) {
 			b.Name = text(m.Value)
 		case "arguments":
 			b.Arguments = m.Value
+		case "argumentsError":
+			b.ArgumentsError = text(m.Value)
 		case "thoughtSignature":
 			b.ThoughtSignature = text(m.Value)
 		case "namespace":
@@ -177,6 +182,7 @@ func (b Block) appendCall(dst []byte) []byte {
 	} else {
 		dst = append(dst, rawjson.Complete(b.Arguments)...)
 	}
+	dst = appendOptional(dst, `,"argumentsError":`, b.ArgumentsError)
 	dst = appendOptional(dst, `,"thoughtSignature":`, b.ThoughtSignature)
 	return appendOptional(dst, `,"namespace":`, b.Namespace)
 }

@@ -51,7 +51,7 @@ func (ev StreamEvent) payload() int {
 	b := ev.Block
 	n := len(b.Text) + len(b.Thinking)
 	return n + n>>3 + 128 + len(ev.Message) + len(b.Raw) + len(b.Arguments) + len(b.ID) + len(b.Name) +
-		len(b.TextSignature) + len(b.ThinkingSignature) + len(b.ThoughtSignature) + len(b.Namespace)
+		len(b.TextSignature) + len(b.ThinkingSignature) + len(b.ThoughtSignature) + len(b.Namespace) + len(b.ArgumentsError)
 }
 
 // AppendJSON appends the frame verbatim, null when there is none.
@@ -129,7 +129,7 @@ func (p frameParts) endBlock(typ BlockType) (Block, string) {
 		end.Thinking, end.ThinkingSignature, end.Redacted = content, b.ThinkingSignature, b.Redacted
 	case BlockToolCall:
 		end.ID, end.Name, end.Arguments = b.ID, b.Name, bytes.Clone(b.Arguments)
-		end.ThoughtSignature, end.Namespace = b.ThoughtSignature, b.Namespace
+		end.ThoughtSignature, end.Namespace, end.ArgumentsError = b.ThoughtSignature, b.Namespace, b.ArgumentsError
 	}
 	return end, ""
 }

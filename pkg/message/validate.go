@@ -252,7 +252,7 @@ func blockFields(typ BlockType) []field {
 	case BlockToolCall:
 		return []field{
 			{"id", isString, true}, {"name", isString, true}, {"arguments", isObject, true},
-			{"thoughtSignature", isString, false}, {"namespace", isString, false},
+			{"thoughtSignature", isString, false}, {"namespace", isString, false}, {"argumentsError", isString, false},
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package answer
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -138,8 +139,8 @@ func (k *Block) Sign(signature string) {
 	}
 }
 
-// End ends the block; again it does nothing. A call's arguments are then what
-// can be read of them: {} when that is no object.
+// End ends the block; again it does nothing. Of a call whose arguments are no
+// object, what can be read of them is kept, and that they must not be used.
 func (k *Block) End() {
 	if k.ended {
 		return
@@ -155,18 +156,34 @@ func (k *Block) End() {
 	case message.BlockThinking:
 		k.last.Thinking = k.text.take()
 	case message.BlockToolCall:
-		k.last.Arguments = arguments([]byte(k.text.take()))
+		k.last.Arguments, k.last.ArgumentsError = arguments([]byte(k.text.take()))
 	}
 	k.b.emit(message.StreamEvent{Type: events[k.typ].end, ContentIndex: k.index, Block: k.last})
 }
 
-// arguments returns raw where it is an object, else the best reading of it.
-func arguments(raw []byte) []byte {
+// arguments returns raw where it is an object, else the best reading of it and what
+// is wrong. A call without any arguments has none to be wrong.
+func arguments(raw []byte) ([]byte, string) {
 	raw = bytes.TrimSpace(raw)
-	if rawjson.KindOf(raw) == rawjson.Object && rawjson.Valid(raw) == nil {
-		return raw
+	switch {
+	case len(raw) == 0, rawjson.KindOf(raw) == rawjson.Null:
+		return []byte("{}"), ""
+	case rawjson.KindOf(raw) != rawjson.Object:
+		return object(raw), "they are no JSON object: " + start(raw)
 	}
-	return object(raw)
+	if err := rawjson.Valid(raw); err != nil {
+		return object(raw), "they are no JSON: " + err.Error()
+	}
+	return raw, ""
+}
+
+// start is the beginning of a text, for people.
+func start(raw []byte) string {
+	const most = 40
+	if len(raw) > most {
+		return strings.ToValidUTF8(string(raw[:most]), "") + "..."
+	}
+	return strings.ToValidUTF8(string(raw), "")
 }
 
 // object is the best reading of the beginning of an object.

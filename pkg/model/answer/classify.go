@@ -147,15 +147,15 @@ func isPassing(err error) bool {
 }
 
 // leavesJob tells whether a question about a deferred job, refused like this, has
-// said nothing of the job (D33).
+// said nothing of the job (D33): only one that is not known is gone.
 func (r *Refusal) leavesJob() bool {
-	switch s := r.Status; {
-	case r.reported:
+	switch {
+	case r.reported, r.Status == 404, r.Status == 410:
 		return false
-	case r.unasked, s == 408, s == 425, s == 429, s >= 500:
+	case r.unasked, r.Status != 0: // a wrong key, a limit, a proxy: the job goes on
 		return true
 	}
-	return r.Status == 0 && r.Class == message.ClassServer // garbled
+	return r.Class == message.ClassServer // garbled
 }
 
 // sentence tells a person what happened, and where.

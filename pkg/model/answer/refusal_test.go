@@ -208,6 +208,8 @@ func TestPoll(t *testing.T) {
 		{answer.Refused(429, nil, []byte("quota")), pending(`,"status":429,"class":"quota"`)},
 		{answer.Refused(503, nil, nil), pending(`,"status":503,"class":"server"`)},
 		{answer.Refused(408, nil, nil), pending(`,"status":408,"class":"timeout"`)},
+		{answer.Refused(401, nil, nil), pending(`,"status":401,"class":"auth"`)},
+		{answer.Refused(400, nil, []byte("no credit")), pending(`,"status":400,"class":"invalid_request"`)},
 		{answer.Refused(404, nil, []byte("gone")), failed(" answered 404: gone", `,"status":404,"class":"invalid_request"`)},
 		{answer.Reported([]byte(`{"code":"server_error","message":"x"}`)), failed(": server_error: x", `,"class":"server"`)},
 		{answer.Permanent("expired"), failed(": expired", `,"class":"invalid_request"`)},

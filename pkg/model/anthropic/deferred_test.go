@@ -197,7 +197,10 @@ func TestPollPending(t *testing.T) {
 		"results cut":         {map[string]reply{job: {200, ended}, results: {-1, row("x", `{}`)}}, true, true},
 		"results cut in row":  {map[string]reply{job: {200, ended}, results: {200, `{"custom_id":"` + rowID}}, true, true},
 		"unknown":             {map[string]reply{}, false, true},
-		"forbidden":           {map[string]reply{job: {403, ""}}, false, true},
+		"a wrong key":         {map[string]reply{job: {401, ""}}, true, true},
+		"forbidden":           {map[string]reply{job: {403, ""}}, true, true},
+		"a proxy":             {map[string]reply{job: {407, ""}}, true, true},
+		"not found":           {map[string]reply{job: {404, ""}}, false, true},
 		"results are gone":    {map[string]reply{job: {200, ended}}, false, true},
 		"no row for this key": {map[string]reply{job: {200, ended}, results: {200, row("x", `{}`)}}, false, true},
 	} {
