@@ -147,9 +147,25 @@ func (b *Builder) Secret(s string) {
 	}
 }
 
+// secretHeader tells a header that a name like it carries a credential in.
+func secretHeader(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "cookie", "password"}, func(word string) bool {
+		return strings.Contains(name, word)
+	})
+}
+
 // Key returns the secret of a request to the endpoint, "" when none is needed,
-// and keeps it out of all error messages. Its error is run's to return.
+// and keeps it out of all error messages, and with it what headers of the
+// endpoint keep secret. Its error is run's to return.
 func (b *Builder) Key(ctx context.Context, e model.Endpoint) (string, error) {
+	for name, value := range e.Headers {
+		if secretHeader(name) {
+			_, credential, _ := strings.Cut(value, " ")
+			b.Secret(value)
+			b.Secret(credential) // behind a scheme, such as Bearer
+		}
+	}
 	if e.Key == nil {
 		return "", nil
 	}

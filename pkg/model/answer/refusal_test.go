@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-run/drover/pkg/message"
+	"github.com/drover-run/drover/pkg/model"
 	"github.com/drover-run/drover/pkg/model/answer"
 )
 
@@ -227,5 +228,20 @@ func TestPoll(t *testing.T) {
 	}))
 	if end := got[len(got)-1]; end.Reason != message.StopStop {
 		t.Errorf("events %v", lines(t, got))
+	}
+}
+
+// Credentials that an endpoint is given as headers stay out of what is told, too.
+func TestHeadersAreSecret(t *testing.T) {
+	e := model.Endpoint{Headers: map[string]string{"X-Api-Key": "k-secret-1", "Authorization": "Bearer k-secret-2", "X-Team": "blue"}}
+	events := collect(answer.Stream(t.Context(), request(), base(), func(ctx context.Context, b *answer.Builder) error {
+		if key, err := b.Key(ctx, e); key != "" || err != nil {
+			t.Errorf("key %q, %v", key, err)
+		}
+		return answer.Refused(401, nil, []byte("k-secret-1 and k-secret-2 of team blue are wrong"))
+	}))
+	got := lines(t, events)
+	if text := strings.Join(got, "\n"); strings.Contains(text, "k-secret") || !strings.Contains(text, "[redacted] and [redacted] of team blue") {
+		t.Error(text)
 	}
 }
