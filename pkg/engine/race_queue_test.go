@@ -152,11 +152,11 @@ func TestNextRunVersusAcceptance(t *testing.T) {
 	}
 }
 
-// A write that comes between the preparation of a compaction and its acceptance
+// B30: a write that comes between the preparation of a compaction and its acceptance
 // makes the preparation stale: it is made again. One that comes after the
 // acceptance waits for the compaction's end. The lane is never blocked by a
 // preparation.
-func TestCompactionPreparationVersusTreeWrite(t *testing.T) {
+func TestB30CompactionPreparationVersusTreeWrite(t *testing.T) {
 	write := func(w *enginetest.World) func() (bool, error) {
 		return func() (bool, error) {
 			m := message.NewUser("written", nil, enginetest.Start)
