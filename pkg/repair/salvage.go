@@ -127,10 +127,12 @@ func (s *salvage) try(ctx context.Context, p *plan) (found []store.Problem, err 
 // snapshot is the plan as a store that can be built.
 func (s *salvage) snapshot(p *plan) *store.Snapshot {
 	h := s.src.Header
-	h.ID, h.StorageVersion, h.NextSeq = p.done.ID, store.StorageVersion, 0
+	// Records are taken as they are, so the storage version is theirs: it is migrated
+	// when it is owned.
+	h.ID, h.NextSeq = p.done.ID, 0
 	h.Generation++
 	if s.src.HeaderLost != "" {
-		h.CreatedAt = p.oldest
+		h.CreatedAt, h.StorageVersion = p.oldest, store.StorageVersion
 	}
 	if h.ParentSessionID == h.ID {
 		h.ParentSessionID = ""
