@@ -23,8 +23,10 @@ test: check-format vet staticcheck test-plain test-race
 check-format:
 	@files=$$(gofmt -l bench cmd internal pkg); test -z "$$files" || { echo "gofmt would change:"; echo "$$files"; exit 1; }
 
+# To vet what links a vendor's SDK, vet reads all of the SDK: test-long does that.
+SDKS := github.com/anthropics/anthropic-sdk-go/v2 github.com/openai/openai-go/v3/option
 vet:
-	$(GO) vet ./...
+	$(GO) vet $$($(GO) list -f '{{$$sdk := false}}{{range .Deps}}{{if or $(foreach m,$(SDKS),(eq . "$m"))}}{{$$sdk = true}}{{end}}{{end}}{{if not $$sdk}}{{.ImportPath}}{{end}}' ./...)
 
 staticcheck: bin/staticcheck
 	bin/staticcheck ./...
@@ -36,8 +38,7 @@ bin/staticcheck: tools/go.mod tools/go.sum
 # SQLite is a large body of translated C, and the vendors' SDKs are large too:
 # instrumenting them takes minutes. What links any of these runs plain here; SQLite's
 # own package is raced by test-long. vet has run before: tests need not run it again.
-HEAVY        := modernc.org/sqlite github.com/anthropics/anthropic-sdk-go/v2 github.com/openai/openai-go/v3/option \
-	github.com/modelcontextprotocol/go-sdk/mcp google.golang.org/grpc
+HEAVY        := modernc.org/sqlite $(SDKS) github.com/modelcontextprotocol/go-sdk/mcp google.golang.org/grpc
 heavy_linked = $(GO) list -test -f '{{range .Deps}}{{if or $(foreach m,$(HEAVY),(eq . "$m"))}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./... \
 	| sed -n 's/\.test$$//p' | sort -u
 
@@ -50,6 +51,7 @@ test-race:
 # What takes too long for every change: the full kill matrices, large inputs,
 # and a while of every fuzz target.
 test-long:
+	$(GO) vet ./...
 	DROVER_TEST_LONG=1 $(GO) test -timeout 2h ./...
 	$(if $(RACE),CGO_ENABLED=1 )$(GO) test $(RACE) -timeout 1h ./pkg/store/sqlite ./pkg/tool/mcp
 	@for pkg in $$($(GO) list ./...); do \

@@ -110,7 +110,10 @@ func TestDeleteIsKilledAfterEveryStep(t *testing.T) {
 
 // The same at random instants (D64).
 func TestDeleteIsKilledAtRandom(t *testing.T) {
-	const kills = 50
+	kills := 10
+	if os.Getenv("DROVER_TEST_LONG") != "" {
+		kills = 50
+	}
 	for _, backend := range []string{"sqlite", "jsonl"} {
 		t.Run(backend, func(t *testing.T) {
 			seed := rand.Uint64()
