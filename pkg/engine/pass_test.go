@@ -243,7 +243,8 @@ func TestResume(t *testing.T) {
 	if !errors.As(err, &missing) {
 		t.Fatalf("without its model: %v", err)
 	}
-	enginetest.Equal(t, "missing", *missing, engine.MissingIdentities{Lane: "main", Missing: op.Missing{Tools: []string{}, Model: "acme/one"}})
+	enginetest.Equal(t, "missing", missing.Missing, op.Missing{Tools: []string{}, Model: "acme/one"})
+	enginetest.Equal(t, "why", missing.Error(), "model acme/one is not registered")
 	w.Models.Add(w.Model)
 	var events []op.Event
 	w.Harness.On(func(e op.Event) { events = append(events, e) })
