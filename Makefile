@@ -36,12 +36,13 @@ bin/staticcheck: tools/go.mod tools/go.sum
 	@touch bin/staticcheck
 
 # SQLite is a large body of translated C, and the vendors' SDKs are large too:
-# instrumenting them takes minutes. What links any of these runs plain here, and so do
-# the hooks, whose tests start themselves hundreds of times; test-long races those.
+# instrumenting them takes minutes. What links any of these runs plain here, and so
+# does what starts itself hundreds of times in its tests; test-long races those.
 # vet has run before: tests need not run it again.
+SPAWNING     := pkg/hook pkg/tool pkg/tool/program
 HEAVY        := modernc.org/sqlite $(SDKS) github.com/modelcontextprotocol/go-sdk/mcp google.golang.org/grpc
 heavy_linked = $(GO) list -test -f '{{range .Deps}}{{if or $(foreach m,$(HEAVY),(eq . "$m"))}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./... \
-	| sed -n 's/\.test$$//p' | sort -u; echo $(MODULE)/pkg/hook
+	| sed -n 's/\.test$$//p' | sort -u; printf '$(MODULE)/%s\n' $(SPAWNING)
 
 test-plain:
 	$(GO) test -vet=off -timeout $(TESTTIME) $$($(heavy_linked))
@@ -54,7 +55,7 @@ test-race:
 test-long:
 	$(GO) vet ./...
 	DROVER_TEST_LONG=1 $(GO) test -timeout 2h ./...
-	$(if $(RACE),CGO_ENABLED=1 )$(GO) test $(RACE) -timeout 1h ./pkg/store/sqlite ./pkg/tool/mcp ./pkg/hook
+	$(if $(RACE),CGO_ENABLED=1 )$(GO) test $(RACE) -timeout 1h ./pkg/store/sqlite ./pkg/tool/mcp $(addprefix ./,$(SPAWNING))
 	@for pkg in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$pkg || exit 1; \
