@@ -100,7 +100,7 @@ func (l *legacy) turn(t int) {
 	}
 	arguments := `{"command":"go test ./pkg/..."}`
 	if t%7 == 3 {
-		arguments = `{"path":"/home/someone/work/main.go","oldText":` + code(600) + `,"newText":` + code(900) + `}`
+		arguments = `{"path":"/home/someone/src/main.go","oldText":` + code(600) + `,"newText":` + code(900) + `}`
 	}
 	l.message(`"role":"assistant","content":[` + content + `,{"type":"toolCall","id":"` + call +
 		`","name":"bash","arguments":` + arguments + `}],"api":"anthropic-messages","provider":"anthropic","model":"some-model",` +
