@@ -108,19 +108,36 @@ func (s *Server) connect(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// alive is the running server, nil when it has died or never ran.
+// alive is the running server, nil when it has died or never ran. A process that is
+// gone counts as dead before the session over it has noticed.
 func (s *Server) alive() *connection {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running == nil {
+	c := s.running
+	s.mu.Unlock()
+	switch {
+	case c == nil:
+		return nil
+	case c.process != nil && c.process.ended() != "":
+		s.forget(c)
+		c.close()
 		return nil
 	}
 	select {
-	case <-s.running.dead:
-		s.running = nil
+	case <-c.dead:
+		s.forget(c)
+		return nil
 	default:
+		return c
 	}
-	return s.running
+}
+
+// forget has the next use start the server again.
+func (s *Server) forget(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == c {
+		s.running = nil
+	}
 }
 
 // start brings the server up and shakes hands. The connection of a failure is nil,

@@ -128,15 +128,16 @@ func (t *serverTool) failed(ctx context.Context, c *connection, err error) error
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) {
+		t.server.forget(c)
 		c.settle()
 		err = errors.New("it died during the call, which may have had its effect; the next call starts it again")
 	}
 	return t.server.why(ctx, c, err)
 }
 
-// settle waits for the end of a server whose connection has broken.
+// settle ends what is left of a server whose connection has broken.
 func (c *connection) settle() {
 	if c.process != nil {
-		c.process.stop()
+		c.close()
 	}
 }
