@@ -96,6 +96,9 @@ func escapedEnd(b []byte, i int) int {
 	var carry uint64 // the mark of an escape cut by the end of a word
 	for ; i+8 <= len(b); i += 8 {
 		w := word(b, i)
+		if stops(w)|carry == 0 {
+			continue // half of the work for most words
+		}
 		low := w & (0x7f * ones)
 		plain := differs(low, '"') | w
 		backslash := ^(differs(low, '\\') | w) & highs

@@ -55,7 +55,15 @@ func (o loading) load(f fsx.File, path string, end int64) (*loaded, error) {
 		p.state.Judged(p.verdicts)
 	}
 	r := &blockReader{src: f, read: begin, end: end, size: o.size, judge: o.judge}
-	if err := blocks(r, p.block); err != nil {
+	begun := false
+	err = blocks(r, func(b *block) error {
+		if !begun {
+			begun = true
+			p.reserve(b, end-begin)
+		}
+		return p.block(b)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &loaded{state: p.state, size: p.size, end: r.end, bare: p.bare, tally: p.tally, next: p.lines + 1}, nil
@@ -75,6 +83,23 @@ type replay struct {
 
 func newReplay(s *memory.State, path string) *replay {
 	return &replay{state: s, tally: newTally(), path: path, lines: 1}
+}
+
+// fewestBytes of a record is what reserve counts on at least: short records at the
+// start of a file may be followed by long ones.
+const fewestBytes = 256
+
+// reserve makes room for the ids of size bytes that begin as b does.
+func (p *replay) reserve(b *block, size int64) {
+	ids := 0
+	for i := range b.decoder.items {
+		if k := b.decoder.items[i].record.Kind; k == store.KindEntry || k == store.KindUsage {
+			ids++
+		}
+	}
+	if read := int64(max(len(b.buf), 1)); size > read {
+		p.state.Reserve(int(min(size/fewestBytes, size/read*int64(ids))))
+	}
 }
 
 // block replays a block. The error of its reading counts after what was read.

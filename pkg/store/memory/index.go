@@ -58,14 +58,25 @@ func (x *index) add(h *history, id string, name int32) bool {
 	}
 	x.slots[at] = slot{hash, name}
 	if x.n++; x.n > len(x.slots)/4*3 {
-		x.grow()
+		x.resize(2 * len(x.slots))
 	}
 	return true
 }
 
-func (x *index) grow() {
+// reserve makes room for n ids.
+func (x *index) reserve(n int) {
+	size := len(x.slots)
+	for size/4*3 < n {
+		size *= 2
+	}
+	if size > len(x.slots) {
+		x.resize(size)
+	}
+}
+
+func (x *index) resize(size int) {
 	old := x.slots
-	x.slots = make([]slot, 2*len(old))
+	x.slots = make([]slot, size)
 	mask := len(x.slots) - 1
 	for _, s := range old {
 		if s.name == 0 {

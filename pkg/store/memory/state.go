@@ -171,6 +171,10 @@ func (s *State) Intern(id []byte) (string, bool) {
 	return s.named(name), true
 }
 
+// Reserve makes room for about as many ids of entries and usage rows in all, which
+// saves time while they are replayed and changes nothing else.
+func (s *State) Reserve(ids int) { s.ids.reserve(ids) }
+
 // entry returns the index of the entry with the given id.
 func (s *State) entry(id string) (int32, bool) {
 	if n := s.entries.n; n > 0 && s.entries.at(n-1).id == id {
