@@ -195,11 +195,19 @@ func (o *rewriteOptions) unkeep(s *store.Session, item *rewritten) error {
 // What has been swapped is confirmed, whoever wants to stop now.
 func (o *rewriteOptions) confirm(ctx context.Context, item *rewritten, r *rewrite.Rewrite, session *store.Session) error {
 	ctx = context.WithoutCancel(ctx)
-	err := o.view(ctx, item.ref, func(q store.Reader) error { return r.Verify(ctx, q) })
+	err := o.verifyNew(ctx, item.ref, r)
 	if err = firstOf(err, session.Close()); err != nil {
 		return afterSwap(err)
 	}
 	return o.clear(ctx, item)
+}
+
+func (o *rewriteOptions) verifyNew(ctx context.Context, ref store.Ref, r *rewrite.Rewrite) error {
+	q, err := o.repo.ViewToVerify(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return firstOf(r.Verify(ctx, q), q.Close())
 }
 
 // clear removes what else knew of the old session: the catalog, backups, the index.

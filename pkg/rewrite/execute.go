@@ -64,6 +64,9 @@ func (r *Rewrite) prove(ctx context.Context, q store.Reader, path string) error 
 	}()
 	said, unsound := r.read(ctx, q)
 	lies := <-searched
+	if unsound == nil && len(said) == 0 && len(lies.found) > 0 { // a record is a better name than a byte
+		said, unsound = r.Proof.Records(ctx, q)
+	}
 	found := append(said, lies.found...)
 	switch {
 	case unsound != nil:
@@ -76,9 +79,10 @@ func (r *Rewrite) prove(ctx context.Context, q store.Reader, path string) error 
 	return nil
 }
 
-// read verifies a store, and looks at every record for what must have gone.
+// read verifies a store, and looks at every record for what must have gone, unless
+// that is in the bytes of the file or nowhere.
 func (r *Rewrite) read(ctx context.Context, q store.Reader) (found []Match, err error) {
-	if r.Proof.Empty() {
+	if _, textual := q.(store.Textual); r.Proof.Empty() || textual && r.Proof.literal() {
 		return nil, r.verify(ctx, q, nil)
 	}
 	if r.Proof.inHeader(q.Header()) {

@@ -63,6 +63,9 @@ func (p *Proof) Texts() []string {
 // Empty reports whether there is nothing to prove.
 func (p *Proof) Empty() bool { return len(p.literals)+len(p.ids) == 0 && p.rules.Empty() }
 
+// literal reports whether nothing of it is a pattern.
+func (p *Proof) literal() bool { return p.rules == nil || !p.rules.patterns }
+
 // Text reports whether a decoded text holds what must have gone.
 func (p *Proof) Text(text string) bool {
 	b := []byte(text)
@@ -245,7 +248,7 @@ func (p *Proof) inJSON(raw []byte) bool {
 		return true
 	}
 	found := false
-	if p.rules != nil && p.rules.patterns {
+	if !p.literal() {
 		eachText(raw, func(text []byte) bool {
 			found = p.rules.inText(text)
 			return !found

@@ -205,6 +205,14 @@ func ViewToVerify(ctx context.Context, d Driver, path string) (Reader, error) {
 	return d.View(ctx, path)
 }
 
+// Textual is implemented by readers of files that hold every text of their records
+// in one piece, as JSON spells it. Who searches the bytes of such a file need not
+// search its records, unless for what can only be seen in decoded text.
+type Textual interface {
+	Reader
+	Textual() // tells nothing but that it is so
+}
+
 // Lease names the owner of a session (D19, D23).
 type Lease struct {
 	OwnerID   string `json:"ownerId"`

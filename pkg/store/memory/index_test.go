@@ -12,6 +12,10 @@ func TestIndex(t *testing.T) {
 	x := newIndex()
 	for i := range n {
 		id := strconv.Itoa(i)
+		if i == n/10 {
+			x.reserve(n / 2) // moves what is there
+			x.reserve(16)    // is nothing
+		}
 		if i%3 == 0 {
 			if !x.add(&h, id, usageName(h.usage.n)) {
 				t.Fatalf("row %s is refused", id)
