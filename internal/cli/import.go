@@ -68,7 +68,8 @@ failed are tried again. Stdin is not remembered.` +
 	flags := cmd.Flags()
 	flags.BoolVar(&o.recursive, "recursive", false, "look into the folders of folders too")
 	flags.StringVar(&o.backend, "backend", "", "how the sessions are stored, `BACKEND` sqlite or jsonl")
-	flags.IntVar(&o.batch.Jobs, "jobs", runtime.GOMAXPROCS(0), "handle `N` files at a time")
+	// While some files wait for the disk, others keep the cores busy.
+	flags.IntVar(&o.batch.Jobs, "jobs", 2*runtime.GOMAXPROCS(0), "handle `N` files at a time")
 	flags.BoolVar(&o.batch.DryRun, "dry-run", false, "read and judge every file, write nothing")
 	flags.StringVar(&o.onExists, "on-exists", string(v3import.OnExistsSkip), "what to do (`HOW`) with a session imported before: skip, fail or replace")
 	flags.BoolVar(&o.batch.Strict, "strict", false, "refuse a file on any warning")

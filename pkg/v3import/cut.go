@@ -12,15 +12,20 @@ import (
 // than store.MaxPayload, and the rest of a record is small.
 const maxLine = store.MaxPayload + 1<<20
 
-// firstChunk is the buffer's size until a longer line asks for more.
-const firstChunk = 256 << 10
+const (
+	// firstChunk is the buffer's size until a longer line asks for more.
+	firstChunk = 256 << 10
+	// headChunk is enough for the headers of most files.
+	headChunk = 16 << 10
+)
 
 // lines cuts the first size bytes of a file at its newlines, without a limit
 // that a legal line could meet (B04). The line returned by next is valid until
 // the next call.
 type lines struct {
-	src  io.ReaderAt
-	size int64
+	src   io.ReaderAt
+	size  int64
+	chunk int // the first buffer's size
 
 	buf    []byte
 	lo, hi int   // the unread part of buf
@@ -77,7 +82,7 @@ func (l *lines) fill() error {
 		l.lo = 0
 	}
 	if l.hi == len(l.buf) {
-		grown := make([]byte, max(firstChunk, 2*len(l.buf)))
+		grown := make([]byte, max(int(min(int64(l.chunk), l.size)), 2*len(l.buf)))
 		copy(grown, l.buf[:l.hi])
 		l.buf = grown
 	}

@@ -76,7 +76,10 @@ func (x *index) warnAt(i int32, code, format string, args ...any) {
 
 // scan reads the whole file.
 func (x *index) scan(ctx context.Context) error {
-	l := &lines{src: x.file, size: x.size}
+	l := &lines{src: x.file, size: x.size, chunk: firstChunk}
+	if x.headOnly {
+		l.chunk = headChunk
+	}
 	for {
 		line, ok, err := l.next()
 		switch {

@@ -160,7 +160,7 @@ func digestOf(f *os.File, stat os.FileInfo, known *fingerprint) digested {
 // digest is the SHA-256 of the first n bytes of a file.
 func digest(f io.ReaderAt, n int64) (string, error) {
 	h := sha256.New()
-	buf := make([]byte, firstChunk)
+	buf := make([]byte, max(1, min(firstChunk/4, n)))
 	got, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(f, 0, n), buf)
 	if err == nil && got < n {
 		err = io.ErrUnexpectedEOF
