@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -377,6 +378,28 @@ func TestEndOfContext(t *testing.T) {
 			t.Errorf("%v: got %q, %v", tt.cause, got, err)
 		}
 	}
+}
+
+// A program that hangs is ended soon after an abort, and one that has ended is not
+// waited for.
+func TestAbortPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, abort := context.WithCancelCause(t.Context())
+		hung, _ := lifetime(parent)
+		ended, end := lifetime(parent)
+		abort(&effect.AbortRequested{})
+		time.Sleep(abortPatience - 1)
+		synctest.Wait()
+		end(nil)
+		if hung.Err() != nil {
+			t.Error("an abort ends a program at once")
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if context.Cause(hung) != errAborted || context.Cause(ended) != context.Canceled {
+			t.Errorf("got %v and %v", context.Cause(hung), context.Cause(ended))
+		}
+	})
 }
 
 // What a program finds in its environment: no keys but those that it is given.

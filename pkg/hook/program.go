@@ -88,20 +88,33 @@ func (r runner) run(ctx context.Context, at place, event []byte) ([]byte, error)
 	return out.text, nil
 }
 
-// lifetime is how long a program may run: until the harness closes, but through an
-// abort, which lets a hook come to its end (spec §4.6).
+// abortPatience is how long a program may go on after an abort.
+const abortPatience = 3 * time.Second
+
+// lifetime is how long a program may run: until the harness closes. An abort lets a
+// hook come to its end (spec §4.6), but does not wait for one that hangs.
 func lifetime(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {
-		if _, abort := errors.AsType[*effect.AbortRequested](context.Cause(parent)); !abort {
-			cancel(context.Cause(parent))
+		cause := context.Cause(parent)
+		if _, abort := errors.AsType[*effect.AbortRequested](cause); abort {
+			patience := time.NewTimer(abortPatience)
+			defer patience.Stop()
+			select {
+			case <-patience.C:
+			case <-ctx.Done():
+			}
+			cause = errAborted
 		}
+		cancel(cause)
 	})
 	return ctx, func(cause error) {
 		stop()
 		cancel(cause)
 	}
 }
+
+var errAborted = fmt.Errorf("it had not ended %s after the abort", abortPatience)
 
 // environment is the process's own without keys, and what tells the program where
 // it is.
