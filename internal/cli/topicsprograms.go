@@ -103,8 +103,8 @@ func helpPrograms(out *printer) error {
 const programsIntro = `A program that the configuration describes is a tool: lanes have it once their
 tools name it, such as with --tools. It ends with its call, with all that it has
 started: when it is aborted, at its timeout, and when drover itself is killed. A
-program that is not there and a schema that cannot be checked refuse the commands
-that may call tools; drover doctor tells.
+program that is not there or cannot be executed, and a schema that cannot be checked,
+refuse the commands that may call tools (2); drover doctor tells.
 `
 
 const programsMemos = `A call that was interrupted runs again with replay safe, with the same arguments and
