@@ -42,7 +42,8 @@ func (p providerConfig) keyVariable(name string) string {
 // own configuration passes one on by name (D44).
 func (c *config) secretEnv(name string) bool {
 	switch name {
-	case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS":
+	case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY",
+		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS":
 		return true
 	}
 	for _, p := range c.providers {

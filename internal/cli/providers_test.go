@@ -74,7 +74,8 @@ func TestProviders(t *testing.T) {
 	}
 	for name, secret := range map[string]bool{
 		"CLAUDE_KEY": true, "ANTHROPIC_API_KEY": true, "OPENAI_API_KEY": true, "OTEL_EXPORTER_OTLP_HEADERS": true,
-		"claude_key": false, "PATH": false, "": false,
+		"OTEL_EXPORTER_OTLP_TRACES_HEADERS": true,
+		"claude_key":                        false, "PATH": false, "": false,
 	} {
 		if c.secretEnv(name) != secret {
 			t.Errorf("secretEnv(%q) = %v", name, !secret)
