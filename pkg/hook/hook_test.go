@@ -462,15 +462,3 @@ func TestGuarded(t *testing.T) {
 		}
 	}
 }
-
-func TestTail(t *testing.T) {
-	var said tail
-	for range 5000 {
-		_, _ = said.Write([]byte("0123456 \n"))
-	}
-	_, _ = said.Write([]byte("\xff end\n"))
-	got := said.text()
-	if len(got) > maxSaid+2 || !strings.HasSuffix(got, "0123456 \ufffd end") || len(said.kept) > 4*maxSaid {
-		t.Errorf("%d kept, %q", len(said.kept), got)
-	}
-}
