@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
 	"github.com/drover-run/drover/pkg/model/catalogue"
+	"github.com/drover-run/drover/pkg/tool"
 )
 
 // keyPatience is how long a command may take to tell a key; some ask a person to
@@ -39,7 +42,8 @@ func (p providerConfig) keyVariable(name string) string {
 // own configuration passes one on by name (D44).
 func (c *config) secretEnv(name string) bool {
 	switch name {
-	case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS":
+	case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY",
+		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS":
 		return true
 	}
 	for _, p := range c.providers {
@@ -115,37 +119,37 @@ func (k *keyCommand) get(ctx context.Context) (string, error) {
 	return secret, nil
 }
 
-// run does not put the program into a group of its own: it may want to ask a
-// person on the terminal.
-func (k *keyCommand) run(parent context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(parent, k.patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, k.argv[0], k.argv[1:]...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return k.strip(name)
-	})
+// run keeps the program in the foreground: it may want to ask a person on the
+// terminal. It ends with this process, however that ends.
+func (k *keyCommand) run(ctx context.Context) (string, error) {
 	printed := &head{limit: 64 << 10}
-	cmd.Stdout = printed
-	cmd.WaitDelay = time.Second // whoever holds its output open after it
-	err := cmd.Run()
+	cmd := tool.Command{Argv: k.argv, Env: k.environment(), Stdout: printed, Stderr: io.Discard, Foreground: true}
+	end := cmd.Run(ctx, k.patience)
 	secret := strings.TrimSpace(string(printed.b))
-	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
-	case parent.Err() != nil:
-		return "", parent.Err()
 	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case end.TimedOut:
 		return "", fmt.Errorf("did not end within %v", k.patience)
-	case ended:
-		return "", fmt.Errorf("failed: %v; run it by hand to see why", exit.ProcessState)
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return "", fmt.Errorf("could not be run: %w", causeOf(err))
+	case end.Err != nil:
+		return "", fmt.Errorf("could not be run: %w", end.Err)
+	case end.Signal != 0:
+		return "", fmt.Errorf("was ended by signal %d (%s); run it by hand to see why", end.Signal, syscall.Signal(end.Signal))
+	case end.Failed():
+		return "", fmt.Errorf("failed with exit status %d; run it by hand to see why", end.Code)
 	case secret == "":
 		return "", errors.New("printed nothing")
 	case printed.full || !isKey(secret):
 		return "", errors.New("printed something that is no key: it has blanks, several lines or control characters")
 	}
 	return secret, nil
+}
+
+func (k *keyCommand) environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return k.strip(name)
+	})
 }
 
 // head keeps the beginning of what is written to it.

@@ -12,11 +12,14 @@ import (
 
 // catalog finds what a lane's configuration may name.
 type catalog struct {
-	models func() effect.Models
-	tools  func(cwd string) (*tool.Registry, error)
+	models  func() effect.Models
+	tools   func(cwd string) (*tool.Registry, error)
+	servers mcpServers
 }
 
-func (b *base) catalog() catalog { return catalog{models: b.models, tools: b.tools} }
+func (b *base) catalog() catalog {
+	return catalog{models: b.models, tools: b.tools, servers: b.config.mcp}
+}
 
 // newTools are the tools of a session that works in cwd.
 func (f *factory) newTools(cwd string) (*tool.Registry, error) {
@@ -59,6 +62,9 @@ func (c catalog) checkSetters(lane string, set engine.Configure) error {
 			}
 		}
 		if err := checkTools(tools, *set.ActiveToolNames); err != nil {
+			return err
+		}
+		if err := c.servers.checkOf(*set.ActiveToolNames); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ type config struct {
 	telemetryFile string
 	providers     map[string]providerConfig
 	programs      programs
-	mcp           []mcpServer
+	mcp           mcpServers
 	hooks         hookPrograms
 }
 

@@ -127,7 +127,7 @@ func (f *factory) closeTrace() {
 	}
 	if err := f.traced.Close(); err != nil {
 		if out, bad := f.out(); bad == nil {
-			out.note("warning: the trace is not complete: %s", escapeLine(err.Error()))
+			out.warn("trace_incomplete", "the trace is not complete: %v", err)
 		}
 	}
 }

@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -137,8 +134,8 @@ func (h hookPrograms) usable(p hook.Program, known *tool.Registry) error {
 			return h.refuse(p.Name, badAt("tools", "there is no tool %q; the nearest is %s", name, nearest(name, known.Names())))
 		}
 	}
-	if _, err := exec.LookPath(p.Argv[0]); err != nil {
-		return h.refuse(p.Name, badAt("argv", "%s", whyNot(p.Argv[0], err)))
+	if err := tool.CheckProgram(p.Argv[0], p.Env); err != nil {
+		return h.refuse(p.Name, badAt("argv", "%v", err))
 	}
 	if p.Dir != "" {
 		if why := unusableFolder(p.Dir); why != "" {
@@ -146,17 +143,6 @@ func (h hookPrograms) usable(p hook.Program, known *tool.Registry) error {
 		}
 	}
 	return nil
-}
-
-// whyNot says why a program cannot be run.
-func whyNot(program string, err error) string {
-	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("there is no program %s", program)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("%s cannot be executed", program)
-	}
-	return err.Error()
 }
 
 // hooks makes the handlers of a session that works in cwd.

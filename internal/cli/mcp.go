@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -40,18 +39,59 @@ type mcpServer struct {
 	caFile  string
 }
 
-// readServers reads the descriptions, by name. No server is looked at.
-func readServers(from sources) ([]mcpServer, error) {
+// mcpServers are those of the configuration, sorted, and where they stand in it.
+type mcpServers struct {
+	at  located
+	all []mcpServer
+}
+
+// readServers reads the descriptions. No server is looked at.
+func readServers(from sources) (mcpServers, error) {
 	read, err := decodeDocument[mcpConfig](from, "mcp", "a server")
-	var all []mcpServer
+	found := mcpServers{at: from.file["mcp"]}
 	for _, name := range slices.Sorted(maps.Keys(read)) {
 		s, bad := read[name].complete(name, from)
 		if bad != nil {
-			return nil, from.file["mcp"].refuse("mcp", append([]string{name}, bad.path...), bad.text)
+			return found, found.refuse(name, bad)
 		}
-		all = append(all, s)
+		found.all = append(found.all, s)
 	}
-	return all, err
+	return found, err
+}
+
+func (m mcpServers) refuse(name string, bad *badField) error {
+	return m.at.refuse("mcp", append([]string{name}, bad.path...), bad.text)
+}
+
+// check refuses servers whose program cannot be started, of all those that wanted
+// accepts.
+func (m mcpServers) check(wanted func(mcpServer) bool) error {
+	for _, s := range m.all {
+		if s.URL != "" || !wanted(s) {
+			continue
+		}
+		if err := tool.CheckProgram(s.Argv[0], s.env); err != nil {
+			return m.refuse(s.Name, badAt("argv", "%v", err))
+		}
+		if s.Dir == "" {
+			continue
+		}
+		if why := unusableFolder(s.Dir); why != "" {
+			return m.refuse(s.Name, badAt("cwd", "%s", why))
+		}
+	}
+	return nil
+}
+
+// checkOf refuses the server of one of the tools whose program cannot be started.
+func (m mcpServers) checkOf(tools []string) error {
+	return m.check(func(s mcpServer) bool {
+		return slices.ContainsFunc(tools, func(name string) bool { return strings.HasPrefix(name, s.Prefix()) })
+	})
+}
+
+func (m mcpServers) checkNamed(name string) error {
+	return m.check(func(s mcpServer) bool { return s.Name == name })
 }
 
 // complete checks a description, and makes paths mean the same from anywhere.
@@ -161,7 +201,7 @@ func (m mcpConfig) completePaths(s *mcpServer, from sources) *badField {
 // them started.
 func (f *factory) mcpServers(c *config, cwd string) []*mcp.Server {
 	var all []*mcp.Server
-	for _, s := range c.mcp {
+	for _, s := range c.mcp.all {
 		described := s.Config
 		described.Headers = s.headers
 		described.Client = func() (*http.Client, error) { return transport.New(transport.Options{CAFile: s.caFile}) }
@@ -190,13 +230,13 @@ func (f *factory) toolSources(c *config, cwd string) []tool.Source {
 // does that.
 func (o *doctorOptions) servers(c *config) []finding {
 	var all []finding
-	for _, s := range c.mcp {
+	for _, s := range c.mcp.all {
 		if s.URL != "" {
 			all = append(all, good("mcp", "%s is at %s", s.Name, s.URL))
 			continue
 		}
-		if _, err := exec.LookPath(s.Argv[0]); err != nil {
-			all = append(all, doubtful("mcp", "%s cannot be started: %v", s.Name, err))
+		if err := c.mcp.checkNamed(s.Name); err != nil {
+			all = append(all, bad("mcp", err))
 			continue
 		}
 		all = append(all, good("mcp", "%s runs %s", s.Name, s.Argv[0]))

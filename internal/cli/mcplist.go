@@ -26,6 +26,7 @@ func newMCPCmd(f *factory) *cobra.Command {
 type mcpListOptions struct {
 	out     *printer
 	servers []*mcp.Server
+	check   func(name string) error // says why a server cannot be started
 }
 
 func newMCPListCmd(f *factory, runF func(context.Context, *mcpListOptions) error) *cobra.Command {
@@ -44,7 +45,7 @@ the names that lanes are configured with, and end them again.` +
 			if err != nil {
 				return err
 			}
-			o := &mcpListOptions{}
+			o := &mcpListOptions{check: c.mcp.checkNamed}
 			if o.out, err = f.out(); err != nil {
 				return err
 			}
@@ -90,7 +91,7 @@ type mcpItem struct {
 func runMCPList(ctx context.Context, o *mcpListOptions) error {
 	items := make([]mcpItem, len(o.servers))
 	err := inOrder(len(items), func(i int) error {
-		items[i] = listServer(ctx, o.servers[i])
+		items[i] = o.list(ctx, o.servers[i])
 		return nil
 	}, func(i int) error { return o.out.item(items[i].write) })
 	if err != nil {
@@ -128,9 +129,12 @@ func failures(errs []error) int {
 	return n
 }
 
-// listServer starts a server, asks for its tools, and ends it.
-func listServer(ctx context.Context, s *mcp.Server) mcpItem {
+// list starts a server, asks for its tools, and ends it.
+func (o *mcpListOptions) list(ctx context.Context, s *mcp.Server) mcpItem {
 	item := mcpItem{server: s}
+	if item.err = o.check(s.Name()); item.err != nil {
+		return item
+	}
 	item.tools, item.err = s.Tools(ctx)
 	if closing := s.Close(); item.err == nil {
 		item.err = closing

@@ -125,6 +125,26 @@ func (p *printer) note(format string, args ...any) {
 	}
 }
 
+// warn tells of what the command could not do beside its task, which scripts have to
+// know, too; --quiet silences it.
+func (p *printer) warn(code, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if p.format == formatText {
+		p.note("warning: %s", escapeLine(message))
+		return
+	}
+	if p.quiet {
+		return
+	}
+	o := newObject()
+	o.str("type", "warning")
+	o.str("code", code)
+	o.str("message", message)
+	if line, err := o.bytes(); err == nil {
+		p.say(string(line))
+	}
+}
+
 // announce tells the id of a session that a command has made, at once and in
 // every format: without it the session would be hard to find again.
 func (p *printer) announce(id string) {

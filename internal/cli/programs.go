@@ -193,7 +193,10 @@ func (b *base) checkConfigured() error {
 	if err != nil {
 		return err
 	}
-	return checkTools(tools, tools.Names())
+	if err := checkTools(tools, tools.Names()); err != nil {
+		return err
+	}
+	return b.config.mcp.check(func(mcpServer) bool { return true })
 }
 
 // programs says which of the configured programs can be called.

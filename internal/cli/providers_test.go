@@ -74,7 +74,8 @@ func TestProviders(t *testing.T) {
 	}
 	for name, secret := range map[string]bool{
 		"CLAUDE_KEY": true, "ANTHROPIC_API_KEY": true, "OPENAI_API_KEY": true, "OTEL_EXPORTER_OTLP_HEADERS": true,
-		"claude_key": false, "PATH": false, "": false,
+		"OTEL_EXPORTER_OTLP_TRACES_HEADERS": true,
+		"claude_key":                        false, "PATH": false, "": false,
 	} {
 		if c.secretEnv(name) != secret {
 			t.Errorf("secretEnv(%q) = %v", name, !secret)
@@ -181,8 +182,8 @@ func TestKeyCommand(t *testing.T) {
 		{"control characters", "printf 'sk\\033[0m'", "", the + "printed something that is no key: it has blanks, several lines or control characters"},
 		{"much", "yes | tr -d '\\n' | head -c 100000", "", the + "printed something that is no key: it has blanks, several lines or control characters"},
 		{"nothing", "echo", "", the + "printed nothing"},
-		{"failure", "echo sk-1; echo sk-1 >&2; exit 4", "", the + "failed: exit status 4; run it by hand to see why"},
-		{"killed", "kill -9 $$", "", the + "failed: signal: killed; run it by hand to see why"},
+		{"failure", "echo sk-1; echo sk-1 >&2; exit 4", "", the + "failed with exit status 4; run it by hand to see why"},
+		{"killed", "kill -9 $$", "", the + "was ended by signal 9 (killed); run it by hand to see why"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -198,7 +199,7 @@ func TestKeyCommand(t *testing.T) {
 	}
 	gone := keyFrom("")
 	gone.argv = []string{"/no/such/program"}
-	if _, err := gone.get(t.Context()); err == nil || err.Error() != the+"could not be run: fork/exec /no/such/program: no such file or directory" {
+	if _, err := gone.get(t.Context()); err == nil || err.Error() != the+"could not be run: start command: exec: \"/no/such/program\": stat /no/such/program: no such file or directory" {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }

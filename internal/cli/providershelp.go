@@ -16,7 +16,7 @@ func providersSection() section {
 		fields: []variable{
 			{"api", "what the endpoint speaks: openai-completions (the default), openai-responses or anthropic-messages; anthropic and openai speak their own"},
 			{"base_url", "its address: what comes before /chat/completions or /responses, and before /v1/messages; anthropic and openai have theirs"},
-			{"api_key_env", "the variable that holds the key; ANTHROPIC_API_KEY and OPENAI_API_KEY for those two, none for the others"},
+			{"api_key_env", "the variable that holds the key; ANTHROPIC_API_KEY and OPENAI_API_KEY for those two, none for the others. A word of less than 8 characters is taken for a placeholder: it is sent, but not looked for in what errors and traces tell"},
 			{"api_key_command", "a program with its arguments, in a list, that prints the key; it runs when a request is about to be made, once for the process"},
 			{"headers", "headers that are sent with every request, by name"},
 			{"timeout", "how long the server may send nothing (10m)"},

@@ -24,7 +24,7 @@ func (f *factory) newSpans() (telemetry.Context, error) {
 	}
 	to, flush, err := otel.Context(otel.Options{
 		Env: f.env, File: c.telemetryFile, Version: readBuild().version,
-		Report: func(err error) { out.note("%v", err) },
+		Report: func(err error) { out.warn("telemetry_incomplete", "%v", err) },
 	})
 	if err != nil {
 		return nil, configf("%v", err)

@@ -117,10 +117,11 @@ With required: true nothing is skipped:
   all others                   the pass is rejected with 8 hook_failed, and nothing is
                                written; ` + "`drover drive`" + ` goes on once the hook works
 
-A kill in the middle of a hook ends its program too. The next drive runs the hook
-again where its point says so above; so what a hook does outside should be keyed by
-DROVER_OPERATION_ID. What a program leaves running in the background is ended with
-it. Its environment is drover's own without the variables that hold keys, and with
+An abort lets a program that runs come to its end, and ends one that has not after
+three seconds. A kill in the middle of a hook ends its program too. The next drive
+runs the hook again where its point says so above; so what a hook does outside should
+be keyed by DROVER_OPERATION_ID. What a program leaves running in the background is
+ended with it. Its environment is drover's own without the variables that hold keys, and with
 `
 
 const hooksEnd = `

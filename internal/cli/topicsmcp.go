@@ -57,10 +57,11 @@ its configuration names it, SERVER__TOOL: with --tools, or in the key tools.
 "drover mcp list" starts the servers and lists those names.
 
 A server starts when a request is about to offer one of its tools, and no earlier:
-commands that run nothing start none. One that does not start refuses the prompt (8
-missing_identities), and has a run that was accepted before wait for it (75). When
-it dies, the call that it was at is an error that the model sees, and the next call
-starts it again. It ends with the command; a program ends with drover whatever
-happens, and with it all that it started.
+commands that run nothing start none. A program that is not there or cannot be
+executed refuses the commands that may call tools (2). One that does not start
+refuses the prompt (8 missing_identities), and has a run that was accepted before
+wait for it (75). When it dies, the call that it was at is an error that the model
+sees, and the next call starts it again. It ends with the command; a program ends
+with drover whatever happens, and with it all that it started.
 
 An interrupted call is not repeated, unless the configuration says that it may be.`

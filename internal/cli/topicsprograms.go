@@ -25,7 +25,7 @@ func programRows() []keyRow {
 func programStreams() []shape {
 	return []shape{
 		{"stdin", "the arguments, JSON on one line, which fit the schema"},
-		{"stdout, output text", "the result: its end, 2,000 lines or 50 KiB; what is longer is kept in a file that the result names"},
+		{"stdout, output text", "the result: its end, 2,000 lines or 50 KiB; what is longer is kept, up to 256 MiB, in a file that the result names, and the result tells what is cut"},
 		{"stdout, output json", `a result {"content", "details", "isError", "usage", "addedToolNames", "terminate"}, at most 4 MiB: content is a text or a list of blocks, {"type":"text","text"} or {"type":"image","data","mimeType"}; details is an object for scripts, which models do not see; with terminate true the run ends without another answer. Only content must be there`},
 		{"stderr", "what the model is told beside the output when the call fails, the last 8 KiB; kept in the details otherwise"},
 		{"descriptor 3", `progress, one JSON object a line, {"content", "details", "checkpoint"}: what is shown meanwhile. With checkpoint true it is kept in the session: a call that is interrupted for good has the latest as its result. A line that is none is told in the result's details`},
@@ -103,8 +103,8 @@ func helpPrograms(out *printer) error {
 const programsIntro = `A program that the configuration describes is a tool: lanes have it once their
 tools name it, such as with --tools. It ends with its call, with all that it has
 started: when it is aborted, at its timeout, and when drover itself is killed. A
-program that is not there and a schema that cannot be checked refuse the commands
-that may call tools; drover doctor tells.
+program that is not there or cannot be executed, and a schema that cannot be checked,
+refuse the commands that may call tools (2); drover doctor tells.
 `
 
 const programsMemos = `A call that was interrupted runs again with replay safe, with the same arguments and

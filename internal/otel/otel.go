@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -35,44 +36,89 @@ type Options struct {
 	File string
 	// Version is the program's.
 	Version string
-	// Report is told, once, that spans could not be delivered.
+	// Report is told, once, that spans could not be delivered, or not all that was asked
+	// for.
 	Report func(error)
 }
 
+// The variables that say where OTLP goes: for all signals, to which the path of one is
+// added, and for spans alone.
+const (
+	endpointOfAll   = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	endpointOfSpans = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+)
+
+// defaultEndpoint is that of the standard; the exporter's own would be encrypted.
+const defaultEndpoint = "http://localhost:4318/v1/traces"
+
 // overHTTP tells whether the environment asks for OTLP: by name, or by saying
-// where to.
-func (o Options) overHTTP() bool {
-	switch o.Env("OTEL_TRACES_EXPORTER") {
-	case "otlp":
-		return true
+// where to. The error is what it asks for and does not get, which stops nothing.
+func (o Options) overHTTP() (bool, error) {
+	asked := false
+	var bad error
+	switch names := o.value("OTEL_TRACES_EXPORTER"); names {
 	case "":
-		return o.Env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || o.Env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+		asked = o.value(endpointOfAll) != "" || o.value(endpointOfSpans) != ""
+	default:
+		for name := range strings.SplitSeq(names, ",") {
+			switch strings.TrimSpace(name) {
+			case "otlp":
+				asked = true
+			case "none", "":
+			default:
+				bad = fmt.Errorf("OTEL_TRACES_EXPORTER=%s: there are otlp and none", names)
+			}
+		}
 	}
-	return false
+	if wrong := o.checkEndpoint(); asked && wrong != nil {
+		return false, wrong
+	}
+	return asked, bad
 }
+
+// checkEndpoint refuses an address that the exporter would silently do without.
+func (o Options) checkEndpoint() error {
+	name := endpointOfSpans
+	if o.value(name) == "" {
+		name = endpointOfAll
+	}
+	at := o.value(name)
+	u, err := url.Parse(at)
+	if at == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return nil
+	}
+	return fmt.Errorf("%s: want an address that begins with http:// or https://, such as http://localhost:4318", name)
+}
+
+func (o Options) value(name string) string { return strings.TrimSpace(o.Env(name)) }
 
 // Context returns where to tell spans, and what delivers those that wait. Without
 // a file and with nothing in the environment nothing is ever delivered. The error
 // says what of the environment can not be done.
 func Context(o Options) (telemetry.Context, func(context.Context), error) {
 	off := func(context.Context) {}
-	disabled := strings.EqualFold(o.Env("OTEL_SDK_DISABLED"), "true")
-	if disabled || o.File == "" && !o.overHTTP() {
+	if strings.EqualFold(o.value("OTEL_SDK_DISABLED"), "true") {
 		return telemetry.Noop{}, off, nil
 	}
-	if err := o.check(); err != nil {
-		return telemetry.Noop{}, off, err
-	}
 	t := &tracing{options: o}
+	var unmet error
+	if t.overHTTP, unmet = o.overHTTP(); unmet != nil {
+		t.report(unmet)
+	}
+	if o.File == "" && !t.overHTTP {
+		return telemetry.Noop{}, off, nil
+	}
+	if t.overHTTP {
+		if err := o.checkProtocol(); err != nil {
+			return telemetry.Noop{}, off, err
+		}
+	}
 	return t, t.flush, nil
 }
 
-func (o Options) check() error {
-	if !o.overHTTP() {
-		return nil
-	}
+func (o Options) checkProtocol() error {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
-		switch v := o.Env(name); v {
+		switch v := o.value(name); v {
 		case "":
 			continue
 		case "http/protobuf", "http/json":
@@ -87,6 +133,7 @@ func (o Options) check() error {
 // tracing is a provider that is made when the first span starts.
 type tracing struct {
 	options  Options
+	overHTTP bool
 	once     sync.Once
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -126,8 +173,11 @@ func (t *tracing) resource(ctx context.Context) *resource.Resource {
 }
 
 func (t *tracing) http(ctx context.Context) (sdk.SpanExporter, error) {
-	if !t.options.overHTTP() {
+	if !t.overHTTP {
 		return nil, nil
+	}
+	if t.options.value(endpointOfAll) == "" && t.options.value(endpointOfSpans) == "" {
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(defaultEndpoint))
 	}
 	return otlptracehttp.New(ctx)
 }
@@ -143,8 +193,12 @@ func (t *tracing) file(context.Context) (sdk.SpanExporter, error) {
 	return stdouttrace.New(stdouttrace.WithWriter(f))
 }
 
+// report tells the first failure, on one line: a batch fails span by span.
 func (t *tracing) report(err error) {
-	t.reported.Do(func() { t.options.Report(fmt.Errorf("telemetry: %w", err)) })
+	t.reported.Do(func() {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		t.options.Report(fmt.Errorf("telemetry: %s", first))
+	})
 }
 
 // Start implements telemetry.Context.

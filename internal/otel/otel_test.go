@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -148,6 +149,53 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// The address for all signals gets a path, that for spans is taken as it is; without
+// any the standard's own is used, unencrypted.
+func TestEndpoints(t *testing.T) {
+	c := &collector{status: http.StatusOK}
+	server := httptest.NewServer(c)
+	defer server.Close()
+	for name, tt := range map[string]struct{ all, spans, path string }{
+		"base":             {server.URL, "", "/v1/traces"},
+		"base with a path": {server.URL + "/otel/", "", "/otel/v1/traces"},
+		"spans":            {"http://127.0.0.1:1", server.URL + "/mine", "/mine"},
+		"spans, root":      {"", server.URL, "/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", tt.all)
+			t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", tt.spans)
+			c.key = ""
+			spans, flush := open(t, otel.Options{Env: os.Getenv})
+			tell(spans)
+			flush(t.Context())
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.key != tt.path+" " {
+				t.Errorf("sent to %q", c.key)
+			}
+		})
+	}
+	t.Run("default", func(t *testing.T) {
+		t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
+		t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1000")
+		listener, err := net.Listen("tcp", "localhost:4318")
+		if err != nil {
+			t.Skip("the standard's port is taken: ", err)
+		}
+		go func() { _ = http.Serve(listener, c) }()
+		defer listener.Close()
+		c.key = ""
+		spans, flush := open(t, otel.Options{Env: os.Getenv})
+		tell(spans)
+		flush(t.Context())
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.key != "/v1/traces " {
+			t.Errorf("sent to %q", c.key)
+		}
+	})
+}
+
 // Spans that can not be delivered are told once and hurt nothing.
 func TestUnreachable(t *testing.T) {
 	c := &collector{status: http.StatusForbidden}
@@ -177,6 +225,56 @@ func TestOff(t *testing.T) {
 		if c, _ := open(t, otel.Options{Env: environment(env)}); !telemetry.Off(c) {
 			t.Errorf("%s: spans go somewhere", name)
 		}
+	}
+}
+
+// What the standard knows and drover does not is told, and stops nothing.
+func TestUnmet(t *testing.T) {
+	const address = ": want an address that begins with http:// or https://, such as http://localhost:4318"
+	for _, tt := range []struct {
+		name   string
+		env    map[string]string
+		off    bool
+		report string
+	}{
+		{"console", map[string]string{"OTEL_TRACES_EXPORTER": "console"}, true, "OTEL_TRACES_EXPORTER=console: there are otlp and none"},
+		{"both", map[string]string{"OTEL_TRACES_EXPORTER": "console, otlp"}, false, "OTEL_TRACES_EXPORTER=console, otlp: there are otlp and none"},
+		{"blanks", map[string]string{"OTEL_TRACES_EXPORTER": " otlp "}, false, ""},
+		{"no scheme", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4318"}, true, "OTEL_EXPORTER_OTLP_ENDPOINT" + address},
+		{"another scheme", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "unix:///run/otel"}, true, "OTEL_EXPORTER_OTLP_ENDPOINT" + address},
+		{"no host", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http:///v1/traces"}, true, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" + address},
+		{"one that is not used", map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "x"}, true, ""},
+		{"the other is used", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_ENDPOINT": "x"}, false, ""},
+		{"disabled", map[string]string{"OTEL_SDK_DISABLED": "TRUE", "OTEL_TRACES_EXPORTER": "console"}, true, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var reported []string
+			c, _ := open(t, otel.Options{Env: environment(tt.env), Report: func(err error) { reported = append(reported, err.Error()) }})
+			if telemetry.Off(c) != tt.off {
+				t.Errorf("off: %t", !tt.off)
+			}
+			want := ""
+			if tt.report != "" {
+				want = "telemetry: " + tt.report
+			}
+			if got := strings.Join(reported, "\n"); got != want {
+				t.Errorf("reported %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A file that takes nothing is told on one line, whatever the number of spans.
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no device that is always full: ", err)
+	}
+	var reported []string
+	c, flush := open(t, otel.Options{File: "/dev/full", Report: func(err error) { reported = append(reported, err.Error()) }})
+	tell(c)
+	flush(t.Context())
+	if len(reported) != 1 || !strings.HasSuffix(reported[0], "no space left on device") || strings.Contains(reported[0], "\n") {
+		t.Errorf("reported %q", reported)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -197,6 +198,8 @@ func admitHook[H, R any](p *pass, name string, handlers []H, zero R, run func(co
 	out, err := effect.Admit(p.gate, run)
 	if closed := p.gate.Closed(); closed != nil {
 		err = closed // a close may have cut the handlers short (spec §4.7)
+	} else if _, failed := errors.AsType[*HookFailed](err); failed {
+		err = cmp.Or(p.gate.Check(), err) // what a hook guards does not come after an abort
 	}
 	span.End(err)
 	if err != nil {

@@ -158,6 +158,47 @@ func TestRequiredHookFails(t *testing.T) {
 	}
 }
 
+// A required handler that fails after an abort has nothing left to guard: the run ends
+// as aborted, in the same pass (spec §4.6).
+func TestRequiredHookFailsUnderAbort(t *testing.T) {
+	no := &engine.Required{Err: errors.New("no")}
+	for _, hook := range []string{
+		"before_drive", "before_run", "before_request", "transform_context", "before_payload", "after_response",
+		"before_tool", "after_tool", "before_run_end",
+	} {
+		t.Run(hook, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *enginetest.World) {
+				var id string
+				id = openRun(t, w, failingHook(hook, func() error { cancel(t, w, id); return no }), calls("tool"), whole("said"))
+				d, err := w.Lane.Drive(t.Context(), engine.DriveOptions{OperationID: id})
+				if err != nil || d.Kind != engine.Settled || d.Outcome.Kind != op.Aborted {
+					t.Fatalf("the run ended with %+v, %v", d, err)
+				}
+				nothingLeft(t, w)
+			})
+		})
+	}
+	for hook, accept := range map[string]func(*testing.T, *enginetest.World) string{
+		"before_compaction": acceptCompaction, "before_navigation": summarized,
+	} {
+		t.Run(hook, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *enginetest.World) {
+				var id string
+				talked(t, w)
+				_ = w.Harness.Close()
+				w.Options.Hooks = failingHook(hook, func() error { cancel(t, w, id); return no })
+				w.Open()
+				id = accept(t, w)
+				d, err := w.Lane.Drive(t.Context(), engine.DriveOptions{OperationID: id})
+				if err != nil || d.Kind != engine.Settled || d.Outcome.Kind != op.Aborted {
+					t.Fatalf("it ended with %+v, %v", d, err)
+				}
+				nothingLeft(t, w)
+			})
+		})
+	}
+}
+
 // failures fails the first n times.
 func failures(n int, err error) func() error {
 	return func() error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
@@ -192,7 +193,7 @@ func (b *batch) start(ctx context.Context, c op.ToolCall) (*execution, error) {
 // clear prepares a planned call: lookup, arguments, before_tool, then the intent.
 // What cannot run is staged at once, without an effect.
 func (b *batch) clear(ctx context.Context, c op.ToolCall, call message.Block) (*execution, error) {
-	tool, args, immediate, err := b.prepare(call)
+	tool, args, immediate, err := b.prepare(c.SourceIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -217,12 +218,16 @@ func (b *batch) clear(ctx context.Context, c op.ToolCall, call message.Block) (*
 
 // prepare finds the tool and its effective arguments, or the synthetic result of
 // a call that cannot run.
-func (b *batch) prepare(call message.Block) (effect.Tool, json.RawMessage, *message.ToolResult, error) {
+func (b *batch) prepare(source int) (effect.Tool, json.RawMessage, *message.ToolResult, error) {
+	call := b.calls[source]
 	if b.answer.StopReason() == message.StopLength {
 		return nil, nil, synthetic("length", "the answer was cut off by its output limit, so these arguments may be incomplete; the call was not run"), nil
 	}
 	if call.ArgumentsError != "" {
 		return nil, nil, synthetic("invalid_arguments", "invalid arguments: "+call.ArgumentsError+"; the call was not run"), nil
+	}
+	if b.repeated(source) {
+		return nil, nil, synthetic("repeated_id", fmt.Sprintf("an earlier call of this answer has the same id, %q, so this one may be the same call once more; it was not run", call.ID)), nil
 	}
 	tool, ok := b.tools[call.Name]
 	if !ok {
@@ -247,6 +252,13 @@ func (b *batch) prepare(call message.Block) (effect.Tool, json.RawMessage, *mess
 		}
 	}
 	return tool, args, nil, nil
+}
+
+// repeated reports a call whose id an earlier one of the answer has: a result says
+// only by its id what it belongs to.
+func (b *batch) repeated(source int) bool {
+	id := b.calls[source].ID
+	return id != "" && slices.ContainsFunc(b.calls[:source], func(c message.Block) bool { return c.ID == id })
 }
 
 // adoptOrphan settles a call whose process is gone: a safe one runs again with

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -379,6 +380,28 @@ func TestEndOfContext(t *testing.T) {
 	}
 }
 
+// A program that hangs is ended soon after an abort, and one that has ended is not
+// waited for.
+func TestAbortPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, abort := context.WithCancelCause(t.Context())
+		hung, _ := lifetime(parent)
+		ended, end := lifetime(parent)
+		abort(&effect.AbortRequested{})
+		time.Sleep(abortPatience - 1)
+		synctest.Wait()
+		end(nil)
+		if hung.Err() != nil {
+			t.Error("an abort ends a program at once")
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if context.Cause(hung) != errAborted || context.Cause(ended) != context.Canceled {
+			t.Errorf("got %v and %v", context.Cause(hung), context.Cause(ended))
+		}
+	})
+}
+
 // What a program finds in its environment: no keys but those that it is given.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("HOOKTEST_KEY_A", "secret")
@@ -437,17 +460,5 @@ func TestGuarded(t *testing.T) {
 		if got := Hooks(tt.programs, Options{}).Guarded("bash"); got != tt.want {
 			t.Errorf("%+v: %t", tt.programs, got)
 		}
-	}
-}
-
-func TestTail(t *testing.T) {
-	var said tail
-	for range 5000 {
-		_, _ = said.Write([]byte("0123456 \n"))
-	}
-	_, _ = said.Write([]byte("\xff end\n"))
-	got := said.text()
-	if len(got) > maxSaid+2 || !strings.HasSuffix(got, "0123456 \ufffd end") || len(said.kept) > 4*maxSaid {
-		t.Errorf("%d kept, %q", len(said.kept), got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -76,32 +75,45 @@ func (r runner) run(ctx context.Context, at place, event []byte) ([]byte, error)
 	ctx, cancel := lifetime(ctx)
 	defer cancel(nil)
 	out := &limited{full: func() { cancel(errTooLong) }}
-	var said tail
+	said := &tool.Tail{Limit: maxSaid}
 	cmd := tool.Command{
 		Self: r.Self, Argv: r.Argv, Dir: dir, Env: r.environment(dir, at),
-		Stdin: bytes.NewReader(event), Stdout: out, Stderr: &said,
+		Stdin: bytes.NewReader(event), Stdout: out, Stderr: said,
 	}
 	end := cmd.Run(ctx, r.Timeout)
-	if err := r.ended(ctx, end, &said); err != nil {
+	if err := r.ended(ctx, end, said); err != nil {
 		return nil, err
 	}
 	return out.text, nil
 }
 
-// lifetime is how long a program may run: until the harness closes, but through an
-// abort, which lets a hook come to its end (spec §4.6).
+// abortPatience is how long a program may go on after an abort.
+const abortPatience = 3 * time.Second
+
+// lifetime is how long a program may run: until the harness closes. An abort lets a
+// hook come to its end (spec §4.6), but does not wait for one that hangs.
 func lifetime(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {
-		if _, abort := errors.AsType[*effect.AbortRequested](context.Cause(parent)); !abort {
-			cancel(context.Cause(parent))
+		cause := context.Cause(parent)
+		if _, abort := errors.AsType[*effect.AbortRequested](cause); abort {
+			patience := time.NewTimer(abortPatience)
+			defer patience.Stop()
+			select {
+			case <-patience.C:
+			case <-ctx.Done():
+			}
+			cause = errAborted
 		}
+		cancel(cause)
 	})
 	return ctx, func(cause error) {
 		stop()
 		cancel(cause)
 	}
 }
+
+var errAborted = fmt.Errorf("it had not ended %s after the abort", abortPatience)
 
 // environment is the process's own without keys, and what tells the program where
 // it is.
@@ -114,7 +126,7 @@ func (r runner) environment(dir string, at place) []string {
 }
 
 // ended says how a program failed, nil when it did not.
-func (r runner) ended(ctx context.Context, end tool.Ending, said *tail) error {
+func (r runner) ended(ctx context.Context, end tool.Ending, said *tool.Tail) error {
 	var why string
 	switch {
 	case end.Err != nil:
@@ -132,7 +144,7 @@ func (r runner) ended(ctx context.Context, end tool.Ending, said *tail) error {
 	default:
 		return nil
 	}
-	if text := said.text(); text != "" {
+	if text := said.Line(); text != "" {
 		why += ": " + text
 	}
 	return errors.New(why)
@@ -158,20 +170,3 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // maxSaid is how much of what a program says on stderr is told, in bytes.
 const maxSaid = 1 << 10
-
-// tail keeps the end of what is written.
-type tail struct{ kept []byte }
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p[max(0, len(p)-2*maxSaid):]...)
-	if cut := len(t.kept) - maxSaid; cut > maxSaid {
-		t.kept = append(t.kept[:0], t.kept[cut:]...)
-	}
-	return len(p), nil
-}
-
-// text is the end of it, on one line.
-func (t *tail) text() string {
-	kept := t.kept[max(0, len(t.kept)-maxSaid):]
-	return strings.Join(strings.Fields(strings.ToValidUTF8(string(kept), "\ufffd")), " ")
-}

@@ -117,6 +117,7 @@ func verify(t *testing.T, r store.Reader, checks ...store.Check) []string {
 const (
 	userText      = `{"role":"user","content":"x"}`
 	callText      = `{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"n","arguments":{}},{"type":"toolCall","id":"c2","name":"n","arguments":{}}],"stopReason":"toolUse"}`
+	twiceText     = `{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"n","arguments":{}},{"type":"toolCall","id":"c1","name":"n","arguments":{}}],"stopReason":"toolUse"}`
 	pendingText   = `{"role":"assistant","content":[],"stopReason":"pending"}`
 	goodSummary   = `{"summary":"s","retainedTail":[],"tokensBefore":1,"fromHook":false}`
 	goodBranchSum = `{"summary":"s","fromId":"e1","fromHook":true}`
@@ -180,6 +181,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 		"a pending answer":                 {sound(messageRecord("e2", "e1", pendingText)), []string{"error pending_assistant entry e2: assistant message is still pending"}},
 		"a compaction without its tail":    {sound(entryRecord("e2", "e1", store.TypeCompaction, "", `{"summary":"s","tokensBefore":1,"fromHook":false}`)), []string{"error invalid_payload entry e2: compaction entry has no proper retainedTail"}},
 		"a summary that is no text":        {sound(entryRecord("e2", "e1", store.TypeBranchSummary, "", `{"summary":null,"fromHook":false}`)), []string{"error invalid_payload entry e2: branch_summary entry has no proper summary"}},
+		"two calls of one id":              {sound(messageRecord("a", "e1", twiceText), messageRecord("r1", "a", resultText("c1")), messageRecord("r2", "r1", resultText("c1"))), nil},
+		"three results of them":            {sound(messageRecord("a", "e1", twiceText), messageRecord("r1", "a", resultText("c1")), messageRecord("r2", "r1", resultText("c1")), messageRecord("r3", "r2", resultText("c1"))), []string{`warning second_result entry r3: tool call "c1" has a result already`}},
 		"two results of one call":          {sound(messageRecord("a", "e1", callText), messageRecord("r1", "a", resultText("c1")), messageRecord("r2", "r1", resultText("c2")), messageRecord("r3", "r2", resultText("c1"))), []string{`warning second_result entry r3: tool call "c1" has a result already`}},
 		"a result without a call":          {sound(messageRecord("r", "e1", resultText("c1")), messageRecord("a", "r", callText), messageRecord("r2", "a", resultText("c9"))), []string{`warning result_without_call entry r: no assistant message before it made the tool call "c1"`, `warning result_without_call entry r2: no assistant message before it made the tool call "c9"`}},
 		"usage that is no object":          {sound(usageRecord("u2", "", `7`)), []string{"error invalid_usage usage u2: usage payload is no JSON object"}},

@@ -3,7 +3,6 @@ package store
 import (
 	"crypto/sha256"
 	"errors"
-	"slices"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/message"
@@ -264,21 +263,30 @@ func callsOf(m message.Message) []string {
 }
 
 // result checks that a tool result answers a call on its own branch, and is the
-// only one that does (spec §3.8).
+// only one that does: one id may stand for several calls, each with its result (spec
+// §3.8).
 func (v *verifier) result(id, where string, calls chainRef) chainRef {
 	var made []string
-	second := false
+	results := 0
 	for at := calls; at != 0; {
 		c := &v.chains[at]
-		second = second || c.up != 0 && c.result == id
+		if c.up != 0 && c.result == id {
+			results++
+		}
 		made = c.made
 		at = c.up
 	}
+	calling := 0
+	for _, other := range made {
+		if other == id {
+			calling++
+		}
+	}
 	switch {
-	case !slices.Contains(made, id):
+	case calling == 0:
 		v.warn("result_without_call", where, "no assistant message before it made the tool call %q", id)
 		return calls
-	case second:
+	case results >= calling:
 		v.warn("second_result", where, "tool call %q has a result already", id)
 	}
 	return v.chain(callChain{up: calls, result: id})

@@ -2,8 +2,11 @@ package tool
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,4 +57,36 @@ func TestEndingStderr(t *testing.T) {
 			t.Errorf("%d: %q, %s", code, got, r.Details)
 		}
 	}
+}
+
+// A command in the foreground is where its parent is on the terminal, and may leave
+// an agent running; one that is stopped leaves nothing.
+func TestForeground(t *testing.T) {
+	dir := t.TempDir()
+	held := openHolders(t, dir)
+	var out bytes.Buffer
+	line := "exec 9>held; cut -d' ' -f5 /proc/self/stat; sleep 90 >/dev/null 2>&1 & echo $!"
+	cmd := Command{Argv: []string{"sh", "-c", line}, Dir: dir, Env: os.Environ(), Stdout: &out, Foreground: true}
+	if e := cmd.Run(t.Context(), 0); e.Failed() || !e.Ended || e.Left {
+		t.Errorf("%+v", e)
+	}
+	var group, agent int
+	if _, err := fmt.Sscan(out.String(), &group, &agent); err != nil || group != syscall.Getpgrp() {
+		t.Fatalf("%q, %v; want the group %d", out.String(), err, syscall.Getpgrp())
+	}
+	if err := syscall.Kill(agent, syscall.SIGKILL); err != nil {
+		t.Errorf("the agent is gone: %v", err)
+	}
+	held.wait(t)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd.Argv[2] = "exec 9>held; setsid sleep 90 & echo >&9; exec sleep 90"
+	ended := make(chan Ending)
+	go func() { ended <- cmd.Run(ctx, 0) }()
+	held.ready(t, 1)
+	cancel()
+	if e := <-ended; !e.Aborted || e.Stuck {
+		t.Errorf("%+v", e)
+	}
+	held.wait(t)
 }

@@ -124,14 +124,14 @@ func cutNote(v view, o *Output) string {
 		what = fmt.Sprintf("The last %d bytes, the first line incomplete", len(v.text))
 	}
 	switch {
-	case o.file == nil:
+	case o.spool == nil:
 		return fmt.Sprintf("%s; the full output could not be kept: %v.", what, o.saveErr)
-	case o.saved < o.raw && o.saveErr != nil:
-		return fmt.Sprintf("%s; the first %d bytes are in %s, the rest could not be kept: %v.", what, o.saved, o.file.Name(), o.saveErr)
-	case o.saved < o.raw:
-		return fmt.Sprintf("%s; the first %d of %d bytes are in %s.", what, o.saved, o.raw, o.file.Name())
+	case o.spool.saved < o.raw && o.saveErr != nil:
+		return fmt.Sprintf("%s; the first %d bytes are in %s, the rest could not be kept: %v.", what, o.spool.saved, o.spool.path, o.saveErr)
+	case o.spool.saved < o.raw:
+		return fmt.Sprintf("%s; the first %d of %d bytes are in %s.", what, o.spool.saved, o.raw, o.spool.path)
 	}
-	return fmt.Sprintf("%s; the full output is in %s.", what, o.file.Name())
+	return fmt.Sprintf("%s; the full output is in %s.", what, o.spool.path)
 }
 
 func (e Ending) details(v view, o *Output) object {
@@ -148,8 +148,8 @@ func (e Ending) details(v view, o *Output) object {
 	if v.cut {
 		d = d.integer("totalLines", v.total).integer("totalBytes", o.raw)
 	}
-	if o.file != nil {
-		d = d.text("fullOutputPath", o.file.Name())
+	if o.spool != nil {
+		d = d.text("fullOutputPath", o.spool.path)
 	}
 	if e.Stderr != "" && !e.Failed() { // then the text has it
 		d = d.text("stderr", e.Stderr)

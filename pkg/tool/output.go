@@ -2,7 +2,6 @@ package tool
 
 import (
 	"bytes"
-	"os"
 	"sync"
 	"unicode/utf8"
 )
@@ -12,10 +11,6 @@ const (
 	maxLines = 2000
 	maxBytes = 50 << 10
 )
-
-// maxSaved bounds the file that holds the full output of one command, so that an
-// endless one does not fill the disk.
-const maxSaved = 256 << 20
 
 // Output takes the output of a command: the end of it as text, and once that is
 // not all, the whole of it in a file. One goroutine writes and finishes; others
@@ -33,8 +28,7 @@ type Output struct {
 
 	raw     int64  // bytes written
 	head    []byte // those bytes, as long as there is no file
-	file    *os.File
-	saved   int64 // bytes of them in the file
+	spool   *spool // the file; nil when there is none
 	saveErr error
 }
 
@@ -59,11 +53,14 @@ func (o *Output) Write(p []byte) (int, error) {
 func (o *Output) Finish() {
 	o.add(o.text.flush)
 	o.save(nil) // what was flushed may be the byte too many
-	if o.file == nil {
+	if o.spool == nil {
 		return
 	}
-	if err := o.file.Close(); o.saveErr == nil {
+	if err := o.spool.finish(); o.saveErr == nil {
 		o.saveErr = err
+	}
+	if o.spool.path == "" {
+		o.spool = nil
 	}
 }
 
@@ -91,21 +88,18 @@ func (o *Output) save(p []byte) {
 	if o.saveErr != nil {
 		return
 	}
-	if o.file == nil {
+	if o.spool == nil {
 		o.head = append(o.head, p...)
 		if !o.tooLong() {
 			return
 		}
-		if o.file, o.saveErr = os.CreateTemp(o.TempDir, "drover-"+o.Tool+"-*.log"); o.saveErr != nil {
+		if o.spool, o.saveErr = newSpool(o.TempDir, o.Tool); o.saveErr != nil {
 			o.head = nil
 			return
 		}
 		p, o.head = o.head, nil
 	}
-	p = p[:min(int64(len(p)), maxSaved-o.saved)]
-	n, err := o.file.Write(p)
-	o.saved += int64(n)
-	o.saveErr = err
+	o.saveErr = o.spool.write(p)
 }
 
 // tooLong tells whether a view can no longer show the whole text.

@@ -3,6 +3,7 @@ package tool
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,8 +50,8 @@ func TestOutput(t *testing.T) {
 				if diff := cmp.Diff(c.want, o.last(), cmp.AllowUnexported(view{})); diff != "" {
 					t.Fatalf("in chunks of %d: %s", size, clip(diff, 2000))
 				}
-				if (o.file != nil) != c.want.cut {
-					t.Fatalf("there is a file: %v", o.file != nil)
+				if (o.spool != nil) != c.want.cut {
+					t.Fatalf("there is a file: %v", o.spool != nil)
 				}
 			}
 		})
@@ -82,17 +83,17 @@ func TestOutputProperties(t *testing.T) {
 		if v.cut && len(v.text) < maxBytes/2 && countLines(v.text) < maxLines {
 			t.Fatalf("only %d bytes, %d lines", len(v.text), countLines(v.text))
 		}
-		if o.file == nil {
+		if o.spool == nil {
 			if v.cut {
 				t.Fatal("no file holds the whole")
 			}
 			return
 		}
-		saved, err := os.ReadFile(o.file.Name())
+		saved, err := os.ReadFile(o.spool.path)
 		if err != nil || string(saved) != raw.String() || !v.cut {
 			t.Fatalf("saved %d of %d bytes, cut %v: %v", len(saved), raw.Len(), v.cut, err)
 		}
-		os.Remove(o.file.Name())
+		os.Remove(o.spool.path)
 	})
 }
 
@@ -100,13 +101,51 @@ func TestOutputFile(t *testing.T) {
 	o := &Output{Tool: "bash", TempDir: t.TempDir()}
 	_, _ = o.Write([]byte(numbered(1, 3000) + "\xff\x00"))
 	o.Finish()
-	info, err := os.Stat(o.file.Name())
+	info, err := os.Stat(o.spool.path)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	got, err := os.ReadFile(o.file.Name())
+	got, err := os.ReadFile(o.spool.path)
 	if want := numbered(1, 3000) + "\xff\x00"; err != nil || string(got) != want {
 		t.Errorf("saved %d of %d bytes: %v", len(got), len(want), err)
+	}
+}
+
+// TestOutputLost checks that an output whose process is killed leaves no file.
+func TestOutputLost(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a file has a name from the start here")
+	}
+	dir := t.TempDir()
+	o := &Output{Tool: "bash", TempDir: dir}
+	_, _ = o.Write([]byte(numbered(1, 3000)))
+	if o.spool == nil || o.spool.path != "" {
+		t.Fatalf("the file is %+v", o.spool)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	o.Finish()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || dir+"/"+left[0].Name() != o.spool.path {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestOutputIsBounded checks that an endless output does not fill the disk, and that
+// the result tells what is missing.
+func TestOutputIsBounded(t *testing.T) {
+	o := &Output{Tool: "bash", TempDir: t.TempDir()}
+	_, _ = o.Write([]byte(numbered(1, 3000)))
+	o.spool.saved = maxSpooled - 1 // as if there were so much
+	_, _ = o.Write([]byte("end\n"))
+	o.Finish()
+	if info, err := os.Stat(o.spool.path); err != nil || info.Size() != 13893+1 {
+		t.Errorf("%v, %v", info, err)
+	}
+	o.raw = maxSpooled + 3
+	want := "The last 2000 of 3001 lines; the first 268435456 of 268435459 bytes are in " + o.spool.path + "."
+	if got := cutNote(o.last(), o); got != want {
+		t.Errorf("note %q", got)
 	}
 }
 
@@ -129,13 +168,16 @@ func TestOutputWithoutFile(t *testing.T) {
 func TestOutputFileFails(t *testing.T) {
 	o := &Output{Tool: "bash", TempDir: t.TempDir()}
 	_, _ = o.Write([]byte(numbered(1, 3000)))
-	if err := o.file.Close(); err != nil {
+	name := t.TempDir() + "/full"
+	closed, err := os.Create(name)
+	if err != nil {
 		t.Fatal(err)
 	}
+	closed.Close()
+	o.spool = &spool{file: closed, path: name, saved: o.spool.saved}
 	_, _ = o.Write([]byte("end\n"))
 	o.Finish()
-	name := o.file.Name()
-	want := "The last 2000 of 3001 lines; the first 13893 bytes are in " + name + ", the rest could not be kept: write " + name + ": file already closed."
+	want := "The last 2000 of 3001 lines; the first 13893 bytes are in " + name + ", the rest could not be kept: file already closed."
 	if got := cutNote(o.last(), o); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

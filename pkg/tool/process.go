@@ -36,6 +36,10 @@ type Command struct {
 	// Progress takes what the command writes to its descriptor 3, which is not
 	// open when this is nil.
 	Progress io.Writer
+	// Foreground keeps the command in this process's group, where it may ask a
+	// person on the terminal, and spares what it leaves running once it has ended: a
+	// keeper of passwords starts an agent. It excludes Progress.
+	Foreground bool
 }
 
 // run runs the command until it and all it started have ended. Once ctx is done
@@ -65,19 +69,22 @@ func (c *Command) run(ctx context.Context) (Report, error) {
 
 // supervisor is the process that runs the command, without its descriptors.
 func (c *Command) supervisor() *exec.Cmd {
-	self, last := c.Self, lastPlain
+	self, kind := c.Self, kindPlain
 	if self == "" {
 		self = runningProgram()
 	}
-	if c.Progress != nil {
-		last = lastProgress
+	switch {
+	case c.Foreground:
+		kind = kindForeground
+	case c.Progress != nil:
+		kind = kindProgress
 	}
-	cmd := exec.Command(self, append([]string{SupervisorArg, last}, c.Argv...)...)
+	cmd := exec.Command(self, append([]string{SupervisorArg, kind}, c.Argv...)...)
 	cmd.Args[0] = os.Args[0] // what people shall see in a list of processes
 	cmd.Dir, cmd.Env = c.Dir, c.Env
 	// A session of its own: a terminal's signals reach the parent alone, which
 	// closes the pipe, and no command can ask the user at the terminal.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !c.Foreground}
 	return cmd
 }
 
@@ -116,7 +123,7 @@ func superviseUntil(ctx context.Context, supervisor *os.Process, control *os.Fil
 	}
 	if !r.Ended && r.PID > 0 {
 		// It was killed, by us or by somebody else, and could not do this itself.
-		_ = syscall.Kill(-r.PID, syscall.SIGKILL)
+		_ = syscall.Kill(-r.PID, syscall.SIGKILL) // ESRCH where it has no group
 	}
 	return r
 }

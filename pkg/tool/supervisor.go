@@ -27,10 +27,11 @@ const (
 	progressFD = 5 // becomes the command's descriptor 3, where it has one
 )
 
-// The last descriptor that the command finds open, as the supervisor is told.
+// The kinds of commands, as the supervisor is told.
 const (
-	lastPlain    = "2"
-	lastProgress = "3"
+	kindPlain      = "plain"
+	kindProgress   = "progress"   // has a descriptor 3
+	kindForeground = "foreground" // as Command.Foreground
 )
 
 const (
@@ -43,7 +44,7 @@ const (
 // Report is what a supervisor tells its parent, one JSON value a line; later
 // ones add to earlier ones.
 type Report struct {
-	PID     int    `json:"pid,omitempty"`     // of the command, and of its group
+	PID     int    `json:"pid,omitempty"`     // of the command, and of its group unless it is in the foreground
 	Error   string `json:"error,omitempty"`   // why it did not start
 	Ended   bool   `json:"ended,omitempty"`   // the rest counts
 	Code    int    `json:"code,omitempty"`    // exit code, when no signal ended it
@@ -57,9 +58,9 @@ type Report struct {
 // command and everything it started have (D45). As soon as its parent closes
 // the pipe between them, is gone in whatever way, or sends a signal, it ends
 // them all: TERM, a short grace, KILL. So it does with what the command leaves
-// behind. On Linux processes that left the group are found too. args is the last
-// descriptor that the command gets, then the command. The result is an exit
-// status.
+// behind. On Linux processes that left the group are found too. A foreground
+// command stays in the group of its parent, and what it leaves behind stays. args
+// is the kind of the command, then the command. The result is an exit status.
 func SupervisorMain(args []string) int {
 	if len(args) < 2 || !isPipe(controlFD) || !isPipe(statusFD) {
 		fmt.Fprintln(os.Stderr, "drover: a supervisor is started by drover itself")
@@ -68,7 +69,7 @@ func SupervisorMain(args []string) int {
 	syscall.CloseOnExec(controlFD)
 	syscall.CloseOnExec(statusFD)
 	descriptors := []uintptr{0, 1, 2}
-	if args[0] == lastProgress {
+	if args[0] == kindProgress {
 		syscall.CloseOnExec(progressFD) // the command has it as 3 only
 		descriptors = append(descriptors, progressFD)
 	}
@@ -78,7 +79,7 @@ func SupervisorMain(args []string) int {
 	runtime.LockOSThread()
 	adoptOrphans()
 	stop := stopRequests()
-	s, err := startSupervised(args[1:], descriptors)
+	s, err := startSupervised(args[1:], descriptors, args[0] == kindForeground)
 	if err != nil {
 		_ = status.Encode(Report{Error: err.Error()}) // a parent that is gone need not know
 		return 1
@@ -109,22 +110,23 @@ func stopRequests() <-chan os.Signal {
 }
 
 type supervised struct {
-	pid   int
-	ended chan syscall.WaitStatus // of the command
-	gone  chan struct{}           // closed when no child is left
+	pid        int
+	foreground bool
+	ended      chan syscall.WaitStatus // of the command
+	gone       chan struct{}           // closed when no child is left
 }
 
-func startSupervised(args []string, descriptors []uintptr) (*supervised, error) {
+func startSupervised(args []string, descriptors []uintptr, foreground bool) (*supervised, error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		return nil, err
 	}
-	attr := &syscall.ProcAttr{Env: os.Environ(), Files: descriptors, Sys: commandAttributes()}
+	attr := &syscall.ProcAttr{Env: os.Environ(), Files: descriptors, Sys: commandAttributes(!foreground)}
 	pid, err := syscall.ForkExec(path, args, attr)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s := &supervised{pid: pid, ended: make(chan syscall.WaitStatus, 1), gone: make(chan struct{})}
+	s := &supervised{pid: pid, foreground: foreground, ended: make(chan syscall.WaitStatus, 1), gone: make(chan struct{})}
 	go s.reap()
 	return s, nil
 }
@@ -151,8 +153,10 @@ func (s *supervised) watch(stop <-chan os.Signal) Report {
 	var ws syscall.WaitStatus
 	select {
 	case ws = <-s.ended:
-		r.Left = !s.wait(settleTime, stop)
-		r.Stuck = r.Left && !s.end()
+		if !s.foreground {
+			r.Left = !s.wait(settleTime, stop)
+			r.Stuck = r.Left && !s.end()
+		}
 	case <-stop:
 		r.Stopped = true
 		r.Stuck = !s.end()
@@ -189,7 +193,7 @@ func (s *supervised) end() bool {
 }
 
 func (s *supervised) signal(sig syscall.Signal) {
-	_ = syscall.Kill(-s.pid, sig) // ESRCH: the group is empty
+	_ = syscall.Kill(s.target(), sig) // ESRCH: it is gone
 	for _, pid := range descendants(os.Getpid()) {
 		_ = syscall.Kill(pid, sig)
 	}
@@ -219,5 +223,13 @@ const pollEvery = 5 * time.Millisecond
 // groupGone tells whether the command's group is empty: where orphans are not
 // adopted, having no children does not say so.
 func (s *supervised) groupGone() bool {
-	return errors.Is(syscall.Kill(-s.pid, 0), syscall.ESRCH)
+	return errors.Is(syscall.Kill(s.target(), 0), syscall.ESRCH)
+}
+
+// target is what signals go to: the command's group, where it has one.
+func (s *supervised) target() int {
+	if s.foreground {
+		return s.pid
+	}
+	return -s.pid
 }

@@ -15,10 +15,10 @@ func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 }
 
-// commandAttributes put a command into its own group, and let it die should its
-// supervisor be killed.
-func commandAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// commandAttributes put a command into a group of its own, where it shall have
+// one, and let it die should its supervisor be killed.
+func commandAttributes(group bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: group, Pdeathsig: syscall.SIGKILL}
 }
 
 // descendants lists the processes below another one.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-run/drover/internal/secret"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model"
@@ -84,7 +85,7 @@ type Builder struct {
 	calls   int
 	usage   message.Usage
 	reason  message.StopReason // how it ended, once it has
-	secrets []string
+	secrets secret.Set
 }
 
 // Start begins the answer; what is empty stays unsaid. Called again it only
@@ -140,12 +141,8 @@ func (b *Builder) Deferred(handle message.DeferredHandle) {
 // Ended tells whether Done or Deferred has been called.
 func (b *Builder) Ended() bool { return b.reason != "" }
 
-// Secret keeps a text out of all error messages.
-func (b *Builder) Secret(s string) {
-	if s != "" {
-		b.secrets = append(b.secrets, s)
-	}
-}
+// Secret keeps a text out of all error messages, unless it is too short to be one.
+func (b *Builder) Secret(s string) { b.secrets.Add(s) }
 
 // secretHeader tells a header that a name like it carries a credential in.
 func secretHeader(name string) bool {
@@ -161,9 +158,7 @@ func secretHeader(name string) bool {
 func (b *Builder) Key(ctx context.Context, e model.Endpoint) (string, error) {
 	for name, value := range e.Headers {
 		if secretHeader(name) {
-			_, credential, _ := strings.Cut(value, " ")
-			b.Secret(value)
-			b.Secret(credential) // behind a scheme, such as Bearer
+			b.secrets.AddHeader(value)
 		}
 	}
 	if e.Key == nil {

@@ -168,22 +168,5 @@ func (b *Builder) sentence(r *Refusal) string {
 	if r.Status != 0 {
 		verb = " answered "
 	}
-	s := who + verb + r.Error()
-	for _, secret := range b.secrets {
-		s = without(s, secret)
-	}
-	return s
-}
-
-// without takes a secret out of a text, and its beginning where the text was cut
-// off in it.
-func without(s, secret string) string {
-	const redacted, tells = "[redacted]", 4 // so many bytes of a key say something of it
-	s = strings.ReplaceAll(s, secret, redacted)
-	for n := len(secret) - 1; n >= tells; n-- {
-		if rest, ok := strings.CutSuffix(s, secret[:n]+cutMark); ok {
-			return rest + redacted + cutMark
-		}
-	}
-	return s
+	return b.secrets.OutCut(who+verb+r.Error(), cutMark)
 }

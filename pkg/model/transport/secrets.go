@@ -1,18 +1,14 @@
 package transport
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/internal/secret"
 )
-
-const redacted = "[redacted]"
 
 // shown are the headers that hold no secret and help to find a fault; those that
 // begin like shownBeginnings, too. Any other value is redacted.
@@ -36,17 +32,14 @@ func (x *exchange) header(b []byte, h http.Header) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		value := redacted
+		value := secret.Redacted
 		if isShown(name) {
-			value = x.secrets.out(strings.Join(h[name], ", "))
+			value = x.secrets.Out(strings.Join(h[name], ", "))
 		}
 		b = rawjson.AppendQuote(append(rawjson.AppendQuote(b, name), ':'), value)
 	}
 	return append(b, '}')
 }
-
-// secrets takes what a request keeps secret out of texts.
-type secrets struct{ replacer *strings.Replacer }
 
 // keyWords are parts of the names of headers and query parameters that hold a
 // secret.
@@ -62,67 +55,28 @@ func isSecret(name string) bool {
 }
 
 // secretsOf collects the secrets of a request: from its headers, its address, and
-// its query. The form in a JSON text or an address may differ from the plain one.
-func secretsOf(req *http.Request) secrets {
-	var plain []string
+// its query.
+func secretsOf(req *http.Request) *secret.Set {
+	all := &secret.Set{}
 	for name, values := range req.Header {
 		if isShown(name) {
 			continue
 		}
 		for _, v := range values {
 			if isSecret(name) || len(v) >= likelySecret {
-				plain = append(plain, credentials(v)...)
+				all.AddHeader(v)
 			}
 		}
 	}
 	if password, ok := req.URL.User.Password(); ok {
-		plain = append(plain, password)
+		all.Add(password)
 	}
 	for name, values := range req.URL.Query() {
 		if isSecret(name) {
-			plain = append(plain, values...)
-		}
-	}
-	// The longest first: one secret may be a part of another.
-	slices.SortFunc(plain, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, s := range plain {
-		for _, form := range forms(s) {
-			if form != "" {
-				pairs = append(pairs, form, redacted)
+			for _, v := range values {
+				all.Add(v)
 			}
-		}
-	}
-	return secrets{strings.NewReplacer(pairs...)}
-}
-
-// forms are the spellings of a text: plain, in an address, in JSON, and in JSON
-// that is safe in a page.
-func forms(s string) []string {
-	quoted := rawjson.Quote(s)
-	safe, err := json.Marshal(s)
-	if err != nil {
-		safe = quoted
-	}
-	return []string{s, url.QueryEscape(s), url.PathEscape(s), string(quoted[1 : len(quoted)-1]), string(safe[1 : len(safe)-1])}
-}
-
-// credentials are the secrets in a header's value, which may name a scheme first:
-// `Bearer KEY`, `Basic BASE64` with its password.
-func credentials(value string) []string {
-	all := []string{value}
-	scheme, rest, ok := strings.Cut(value, " ")
-	if !ok {
-		return all
-	}
-	rest = strings.TrimSpace(rest)
-	all = append(all, rest)
-	if plain, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.EqualFold(scheme, "basic") {
-		if _, password, ok := strings.Cut(string(plain), ":"); ok {
-			all = append(all, password)
 		}
 	}
 	return all
 }
-
-func (s secrets) out(text string) string { return s.replacer.Replace(text) }

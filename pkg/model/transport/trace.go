@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/internal/secret"
 )
 
 // Trace is a file that requests and responses are appended to, one JSON object a
@@ -147,7 +148,7 @@ func (t *tee) end(err error) {
 type exchange struct {
 	trace   *Trace
 	id      int64
-	secrets secrets
+	secrets *secret.Set
 	began   time.Time
 }
 
@@ -160,7 +161,7 @@ func (x *exchange) line(typ string) []byte {
 
 func (x *exchange) request(req *http.Request, body []byte) {
 	b := rawjson.AppendQuote(append(x.line("request"), `,"method":`...), req.Method)
-	b = rawjson.AppendQuote(append(b, `,"url":`...), x.secrets.out(req.URL.Redacted()))
+	b = rawjson.AppendQuote(append(b, `,"url":`...), x.secrets.Out(req.URL.Redacted()))
 	b = x.header(b, req.Header)
 	x.trace.append(append(x.body(b, body), '}'))
 }
@@ -171,14 +172,14 @@ func (x *exchange) response(resp *http.Response, body []byte, err error) {
 	b = x.header(b, resp.Header)
 	b = x.body(b, body)
 	if err != nil {
-		b = rawjson.AppendQuote(append(b, `,"error":`...), x.secrets.out(err.Error()))
+		b = rawjson.AppendQuote(append(b, `,"error":`...), x.secrets.Out(err.Error()))
 	}
 	x.trace.append(append(b, '}'))
 }
 
 func (x *exchange) failed(err error) {
 	b := x.took(x.line("response"))
-	b = rawjson.AppendQuote(append(b, `,"error":`...), x.secrets.out(err.Error()))
+	b = rawjson.AppendQuote(append(b, `,"error":`...), x.secrets.Out(err.Error()))
 	x.trace.append(append(b, '}'))
 }
 
@@ -187,5 +188,5 @@ func (x *exchange) took(b []byte) []byte {
 }
 
 func (x *exchange) body(b, body []byte) []byte {
-	return rawjson.AppendQuote(append(b, `,"body":`...), x.secrets.out(string(body)))
+	return rawjson.AppendQuote(append(b, `,"body":`...), x.secrets.Out(string(body)))
 }

@@ -173,6 +173,22 @@ func TestTraceHoldsNoKey(t *testing.T) {
 	}
 }
 
+// TestTraceOfShortKey: what is too short to be a key stands in no header, and spoils
+// no body.
+func TestTraceOfShortKey(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "an answer") }))
+	defer server.Close()
+	path, trace, c := traced(t)
+	send(t, c, "POST", server.URL, "a question", map[string]string{"Authorization": "Bearer a", "X-Api-Key": "a"})
+	if err := trace.Close(); err != nil {
+		t.Error(err)
+	}
+	got := lines(t, path)
+	if got[0].Body != "a question" || got[1].Body != "an answer" || got[0].Headers["X-Api-Key"] != "[redacted]" || got[0].Headers["Authorization"] != "[redacted]" {
+		t.Errorf("lines %+v", got)
+	}
+}
+
 func queryEscape(s string) string {
 	return strings.NewReplacer(`"`, "%22", "é", "%C3%A9", "/", "%2F", "+", "%2B", "&", "%26", " ", "+").Replace(s)
 }

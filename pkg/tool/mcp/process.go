@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -19,7 +17,7 @@ import (
 type process struct {
 	in     *os.File       // its standard input
 	out    *io.PipeReader // its standard output
-	stderr tail
+	stderr tool.Tail
 	cancel context.CancelFunc
 	done   chan struct{}
 	ending tool.Ending // once done is closed
@@ -34,7 +32,7 @@ func startProcess(c Config) (*process, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	out, stdout := io.Pipe()
-	p := &process{in: in, out: out, cancel: cancel, done: make(chan struct{})}
+	p := &process{in: in, out: out, cancel: cancel, done: make(chan struct{}), stderr: tool.Tail{Limit: maxSaid}}
 	cmd := tool.Command{Self: c.Self, Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: stdin, Stdout: stdout, Stderr: &p.stderr}
 	go func() {
 		p.ending = cmd.Run(ctx, 0)
@@ -81,33 +79,11 @@ func (p *process) ended() string {
 	default:
 		how = fmt.Sprintf("it ended with exit code %d", e.Code)
 	}
-	if said := p.stderr.text(); said != "" {
+	if said := p.stderr.Line(); said != "" {
 		how += ": " + said
 	}
 	return how
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-// maxTail is how much of a server's complaints is told.
-const maxTail = 400
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	if over := len(t.kept) - maxTail; over > 0 {
-		t.kept = append(t.kept[:0], t.kept[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(t.kept), "�"))
-}
+// maxSaid is how much of a server's complaints is told, in bytes.
+const maxSaid = 400

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/tool"
@@ -35,7 +32,7 @@ func (t *Tool) Check() error {
 	if _, err := t.schema(); err != nil {
 		return err
 	}
-	if err := t.checkProgram(); err != nil {
+	if err := tool.CheckProgram(t.config.Argv[0], t.config.Env); err != nil {
 		return &Problem{"argv", err}
 	}
 	if t.config.Dir == "" {
@@ -45,37 +42,6 @@ func (t *Tool) Check() error {
 		return &Problem{"cwd", err}
 	}
 	return nil
-}
-
-// checkProgram finds the program as the supervisor will.
-func (t *Tool) checkProgram() error {
-	name := t.config.Argv[0]
-	if strings.ContainsRune(name, filepath.Separator) {
-		return checkExecutable(name)
-	}
-	path := os.Getenv("PATH")
-	for _, v := range t.config.Env {
-		if given, ok := strings.CutPrefix(v, "PATH="); ok {
-			path = given
-		}
-	}
-	for _, dir := range filepath.SplitList(path) {
-		if filepath.IsAbs(dir) && checkExecutable(filepath.Join(dir, name)) == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is not in the PATH", name)
-}
-
-func checkExecutable(path string) error {
-	_, err := exec.LookPath(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is not there", path)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s is no program that may be run", path)
-	}
-	return err
 }
 
 // checkDir says why nothing can start in a folder.

@@ -81,39 +81,3 @@ func beginning(text []byte) string {
 	start := strings.ToValidUTF8(string(text[:min(len(text), most)]), "\uFFFD")
 	return "; it begins with " + string(rawjson.Quote(start))
 }
-
-// tail keeps the end of what a program writes to stderr.
-type tail struct {
-	end []byte
-	cut bool
-}
-
-const maxTail = 8 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.end = append(t.end, p...)
-	if len(t.end) > 2*maxTail {
-		t.keep()
-	}
-	return len(p), nil
-}
-
-func (t *tail) keep() {
-	if from := len(t.end) - maxTail; from > 0 {
-		t.end = append(t.end[:0], t.end[from:]...)
-		t.cut = true
-	}
-}
-
-// text is that end, from the start of a line where one can be found.
-func (t *tail) text() string {
-	t.keep()
-	end := t.end
-	if t.cut {
-		if i := bytes.IndexByte(end, '\n'); i >= 0 && i+1 < len(end) {
-			end = end[i+1:]
-		}
-		return "…\n" + strings.ToValidUTF8(string(end), "\uFFFD")
-	}
-	return strings.ToValidUTF8(string(end), "\uFFFD")
-}

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -96,20 +95,5 @@ func TestParseResult(t *testing.T) {
 	}
 	if _, _, err := parseProgress([]byte(`{"content":"a","isError":true}`)); err == nil || !strings.Contains(err.Error(), "there are content, details, checkpoint") {
 		t.Error(err)
-	}
-}
-
-func TestTail(t *testing.T) {
-	var b tail
-	for i := range 20_000 {
-		fmt.Fprintf(&b, "%d\n", i)
-	}
-	if got := b.text(); len(got) > maxTail+4 || !strings.HasPrefix(got, "…\n1") || !strings.HasSuffix(got, "19999\n") {
-		t.Errorf("%d bytes, from %.20q", len(got), got)
-	}
-	b = tail{}
-	_, _ = b.Write([]byte("a\xff"))
-	if got := b.text(); got != "a\uFFFD" {
-		t.Errorf("%q", got)
 	}
 }

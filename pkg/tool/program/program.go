@@ -80,6 +80,9 @@ func (t *Tool) Prepare(args json.RawMessage) (json.RawMessage, error) {
 	return args, s.compiled.Validate(args)
 }
 
+// maxSaid is how much of what a program says on stderr is told, in bytes.
+const maxSaid = 8 << 10
+
 // Execute implements effect.Tool. However the program ends is told in the result;
 // an error means that it was not even tried.
 func (t *Tool) Execute(ctx context.Context, call effect.Invocation) (message.ToolResult, error) {
@@ -100,7 +103,7 @@ func (t *Tool) Execute(ctx context.Context, call effect.Invocation) (message.Too
 	}
 	defer memos.close()
 
-	out, stderr, progress := t.newPrinted(), &tail{}, startProgress(call.Update)
+	out, stderr, progress := t.newPrinted(), &tool.Tail{Limit: maxSaid}, startProgress(call.Update)
 	c := tool.Command{
 		Self: t.options.Self, Argv: t.config.Argv, Dir: dir, Env: t.environment(dir, call, memos),
 		Stdin:  bytes.NewReader(append(bytes.Clone(call.Args), '\n')),
@@ -108,7 +111,7 @@ func (t *Tool) Execute(ctx context.Context, call effect.Invocation) (message.Too
 	}
 	e := c.Run(ctx, t.config.Timeout)
 	progress.finish()
-	e.Stderr = stderr.text()
+	e.Stderr = stderr.Text()
 	return progress.annotate(out.result(e)), nil
 }
 

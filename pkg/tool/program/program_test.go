@@ -240,7 +240,7 @@ func TestLongOutput(t *testing.T) {
 func TestLongStderr(t *testing.T) {
 	w := newWorld(t)
 	got := w.call(t, shell("i=0; while [ $i -lt 9000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"), `{}`)
-	if len(got.Text) > maxTail+100 || !strings.HasPrefix(got.Text, "…\nline ") || !strings.HasSuffix(got.Text, "line 8999\n[Exit code 1.]") {
+	if len(got.Text) > maxSaid+100 || !strings.HasPrefix(got.Text, "…\nline ") || !strings.HasSuffix(got.Text, "line 8999\n[Exit code 1.]") {
 		t.Errorf("%d bytes: %.40q … %q", len(got.Text), got.Text, got.Text[len(got.Text)-40:])
 	}
 }
