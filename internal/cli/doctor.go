@@ -34,7 +34,9 @@ func newDoctorCmd(f *factory, runF func(context.Context, *doctorOptions) error) 
 disk, the storage, the folder of owner sockets, the terminal, the model and the
 tools that new sessions get, and which providers of models can be used: their keys
 are looked for, nothing is asked over the network. So are the configured programs,
-and those that are MCP servers: none is started.
+and those that are MCP servers: none is started. So are the files and folders that
+the configuration names: skills, templates, the system prompt, context files of the
+working directory, telemetry.
 Each line says ok, warn or fail. Warnings are no failure; after a failed check the
 exit code is that of the first one.
 
@@ -121,7 +123,7 @@ func (o *doctorOptions) examine(ctx context.Context) []finding {
 	all = append(all, repositoryFolder(c.repo), diskSpace(c.repo), o.model(c))
 	all = append(all, o.providers()...)
 	all = append(append(append(all, o.programs(c)...), o.servers(c)...), o.toolbox(c))
-	all = append(all, o.hooks(c)...)
+	all = append(append(all, o.hooks(c)...), o.files(c)...)
 	repo, err := o.f.repo("doctor")
 	if err != nil {
 		return append(all, bad("sessions", err))

@@ -53,6 +53,9 @@ func (f *factory) newEndpoint(c *config, name string) *endpoint {
 	}
 	e := &endpoint{name: name, config: p, configured: configured, models: catalogue.New(vendorOf(p.API), overrides)}
 	e.key, e.unusable = f.key(c, name, p)
+	if wrong := p.misaddressed(name); wrong != "" {
+		e.unusable = wrong
+	}
 	return e
 }
 
