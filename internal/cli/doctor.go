@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -137,7 +138,7 @@ func (o *doctorOptions) configuration() finding {
 		return bad("configuration", err)
 	}
 	if len(o.f.strange) > 0 {
-		return doubtful("configuration", "unknown variables, which do nothing: %v", o.f.strange)
+		return doubtful("configuration", "variables that do nothing: %s", strings.Join(o.f.strange, ", "))
 	}
 	if path == "" {
 		return good("configuration", "no file, which is fine")
