@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +40,7 @@ func newMCPListCmd(f *factory, runF func(context.Context, *mcpListOptions) error
 		Long: `Start the MCP servers of the configuration, or the named ones, list their tools by
 the names that lanes are configured with, and end them again.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitRefused),
+		ValidArgsFunction: completeConfigured(f, serverWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.opening()
 			c, err := f.config()
@@ -73,11 +76,19 @@ func namedServers(all []*mcp.Server, names []string) ([]*mcp.Server, error) {
 	for _, name := range names {
 		s, ok := byName[name]
 		if !ok {
-			return nil, &failure{code: exitNotFound, tag: "not_found", message: "no MCP server is named " + escapeLine(name)}
+			return nil, noServer(name, slices.Sorted(maps.Keys(byName)))
 		}
 		picked = append(picked, s)
 	}
 	return picked, nil
+}
+
+func noServer(name string, known []string) error {
+	f := &failure{code: exitNotFound, tag: "not_found", message: "no MCP server is named " + escapeLine(name)}
+	if len(known) == 0 {
+		return f.withHint("the configuration names none; `drover help mcp` tells how")
+	}
+	return f.withHint("the nearest is %s", nearest(name, known))
 }
 
 // mcpItem is a server and what it listed.
