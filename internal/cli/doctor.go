@@ -287,7 +287,11 @@ func (o *doctorOptions) toolbox(c *config) finding {
 	}
 	for _, name := range c.tools {
 		if _, ok := tools.Lookup(name); !ok {
-			return bad("tools", &failure{code: exitRefused, tag: "missing_identities", message: fmt.Sprintf("new sessions get the tool %q, which does not exist", name)})
+			missing := fmt.Sprintf("new sessions get the tool %q, which does not exist", name)
+			if near := tools.Nearest(name); len(near) > 0 {
+				missing += "; nearest: " + strings.Join(near, ", ")
+			}
+			return bad("tools", &failure{code: exitRefused, tag: "missing_identities", message: missing})
 		}
 	}
 	if len(c.tools) == 0 {

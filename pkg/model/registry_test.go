@@ -55,7 +55,7 @@ func registry() *model.Registry {
 	r.Register("anthropic", fake{ids: []string{"claude-opus-4", "claude-sonnet-4"}})
 	r.Register("openai", fake{
 		ids:    []string{"gpt-5", "gpt-5-mini"},
-		errors: map[string]error{"gpt-5": &effect.UnknownModel{Reason: "no key"}},
+		errors: map[string]error{"gpt-5": &effect.UnknownModel{Reason: "no key"}, "gpt-6": &effect.UnknownModel{Reason: "no key", Unusable: true}},
 	})
 	return r
 }
@@ -89,8 +89,9 @@ func TestUnknownModels(t *testing.T) {
 		}},
 		{"the provider knows why", "scripted", "gone.yaml", effect.UnknownModel{
 			Reason:  "there is no such script file",
-			Nearest: []string{"scripted/echo", "anthropic/claude-opus-4", "anthropic/claude-sonnet-4"},
+			Nearest: []string{"scripted/echo"},
 		}},
+		{"the provider cannot be used", "openai", "gpt-6", effect.UnknownModel{Reason: "no key", Unusable: true}},
 		{"the name is right", "openai", "gpt-5", effect.UnknownModel{Reason: "no key"}},
 	}
 	for _, tt := range tests {

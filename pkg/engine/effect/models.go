@@ -74,6 +74,9 @@ type UnknownModel struct {
 	Ref     message.ModelRef
 	Reason  string   // why, when more is known than "not registered"
 	Nearest []string // similar names that would resolve
+	// Unusable says that the reason is the provider's, such as a missing key: its
+	// other models would not resolve either, and the name may well be right.
+	Unusable bool
 }
 
 func (e *UnknownModel) Error() string {

@@ -43,6 +43,9 @@ func New(c Config, version string) *Server {
 // Name is the server's in the configuration.
 func (s *Server) Name() string { return s.config.Name }
 
+// Prefix begins the names of its tools.
+func (s *Server) Prefix() string { return s.config.Prefix() }
+
 // Lookup finds a tool by its name SERVER__TOOL, whether or not the server has it:
 // that is known once it was started.
 func (s *Server) Lookup(name string) (effect.Tool, bool) {
