@@ -196,7 +196,7 @@ func (o *doctorOptions) servers(c *config) []finding {
 			continue
 		}
 		if _, err := exec.LookPath(s.Argv[0]); err != nil {
-			all = append(all, doubtful("mcp", "%s cannot be started: %v", s.Name, err))
+			all = append(all, doubtful("mcp", "%s cannot be started: %s; its argv says what runs", s.Name, whyNot(s.Argv[0], err)))
 			continue
 		}
 		all = append(all, good("mcp", "%s runs %s", s.Name, s.Argv[0]))

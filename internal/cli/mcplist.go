@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -113,7 +114,8 @@ func runMCPList(ctx context.Context, o *mcpListOptions) error {
 		errs[i] = item.err
 		tools += len(item.tools)
 	}
-	return o.out.result(itemsFailure("MCP servers", errs), func(d *object) {
+	failed := itemsFailure("MCP servers", errs)
+	return o.out.result(failed, func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d) })
 		d.object("totals", func(d *object) {
 			d.int("servers", int64(len(items)))
@@ -121,6 +123,9 @@ func runMCPList(ctx context.Context, o *mcpListOptions) error {
 			d.int("failed", int64(failures(errs)))
 		})
 	}, func(w io.Writer) error {
+		if failed != nil && len(items) == 1 {
+			return nil // the error says it all
+		}
 		t := table{header: []string{"tool", "description", "interrupted calls", "problem"}}
 		for _, item := range items {
 			t.rows = append(t.rows, item.rows()...)
@@ -175,7 +180,8 @@ func (i mcpItem) write(d *object) {
 
 func (i mcpItem) rows() [][]string {
 	if i.err != nil {
-		return [][]string{{escapeLine(i.server.Name()), "", "", escapeLine(i.err.Error())}}
+		why := strings.TrimPrefix(i.err.Error(), "MCP server "+i.server.Name()+": ")
+		return [][]string{{escapeLine(i.server.Name()), "", "", escapeLine(why)}}
 	}
 	var rows [][]string
 	for _, l := range i.tools {
