@@ -52,6 +52,7 @@ func registry() *model.Registry {
 			"locked.yaml": errDisk,
 		},
 	})
+	r.Register("ollama", fake{})
 	r.Register("anthropic", fake{ids: []string{"claude-opus-4", "claude-sonnet-4"}})
 	r.Register("openai", fake{
 		ids:    []string{"gpt-5", "gpt-5-mini"},
@@ -80,6 +81,9 @@ func TestUnknownModels(t *testing.T) {
 		}},
 		{"slip in the provider", "antropic", "claude-sonnet-4", effect.UnknownModel{
 			Nearest: []string{"anthropic/claude-sonnet-4", "anthropic/claude-opus-4", "openai/gpt-5"},
+		}},
+		{"slip in a provider that lists nothing", "olama", "qwen3:8b", effect.UnknownModel{
+			Nearest: []string{"ollama/qwen3:8b", "openai/gpt-5", "openai/gpt-5-mini"},
 		}},
 		{"wrong provider", "openai", "claude-opus-4", effect.UnknownModel{
 			Nearest: []string{"openai/gpt-5", "anthropic/claude-opus-4", "openai/gpt-5-mini"},
