@@ -58,7 +58,7 @@ func (c catalog) checkSetters(lane string, set engine.Configure) error {
 		}
 		for _, name := range *set.ActiveToolNames {
 			if _, ok := tools.Lookup(name); !ok {
-				refusal.Missing.Tools = append(refusal.Missing.Tools, name)
+				refusal.LackTool(name, tools)
 			}
 		}
 		if err := checkTools(tools, *set.ActiveToolNames); err != nil {

@@ -162,8 +162,13 @@ func completeFlags(f *factory, cmd *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	})
-	if cmd.Flags().Lookup("model") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("model", completeModels(f))
+	for name, of := range map[string]cobra.CompletionFunc{
+		"model": completeModels(f), "tools": completeTools(f), "stop-before": completeConfigured(f, breakpointWords),
+		"skill": completeConfigured(f, skillWords), "template": completeConfigured(f, templateWords),
+	} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, of)
+		}
 	}
 	for name, of := range map[string]completer{"lane": completeLanes, "entry": completeEntries} {
 		if cmd.Flags().Lookup(name) == nil {

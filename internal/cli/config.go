@@ -79,7 +79,7 @@ func settings() []setting {
 		{key: "tool_execution", what: "how the calls of one answer run: parallel or sequential", fallback: "parallel", set: oneOf(func(c *config, s string) { c.toolExecution = op.ToolExecution(s) }, "parallel", "sequential")},
 		{key: "lease.ttl", what: "how long an owner on SQLite may be silent before it counts as gone", fallback: "30s", set: positive(func(c *config, d time.Duration) { c.leaseTTL = d })},
 		{key: "lease_wait", what: "how long to wait for a session that another process owns", fallback: "0", flag: "lease-wait", set: duration(func(c *config, d time.Duration) { c.leaseWait = d })},
-		{key: "telemetry.file", what: "a file that gets the spans of every operation, beside what OTEL_* variables ask for", folder: true, set: func(c *config, s string) error { c.telemetryFile = s; return nil }},
+		{key: "telemetry.file", what: "a file that gets the spans of every operation, beside what OTEL_* variables ask for; `drover help telemetry`", folder: true, set: func(c *config, s string) error { c.telemetryFile = s; return nil }},
 		{key: "output", what: "the form of results: text, json or ndjson", fallback: "text", flag: "output", set: func(c *config, s string) (err error) { c.output, err = parseFormat(s); return err }},
 	}
 }

@@ -107,11 +107,11 @@ func (l *laneFlags) bindLasting(cmd *cobra.Command) {
 func (l *laneFlags) configure() (engine.Configure, error) {
 	var c engine.Configure
 	if l.changed("model") {
-		ref, err := message.ParseModelRef(l.model)
-		if err == nil {
-			ref, err = absoluteModel(ref)
-		}
+		ref, err := parseModel("--model", l.model)
 		if err != nil {
+			return c, err
+		}
+		if ref, err = absoluteModel(ref); err != nil {
 			return c, usagef("--model: %v", err)
 		}
 		c.Model = &ref

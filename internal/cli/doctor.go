@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +35,9 @@ func newDoctorCmd(f *factory, runF func(context.Context, *doctorOptions) error) 
 disk, the storage, the folder of owner sockets, the terminal, the model and the
 tools that new sessions get, and which providers of models can be used: their keys
 are looked for, nothing is asked over the network. So are the configured programs,
-and those that are MCP servers: none is started.
+and those that are MCP servers: none is started. So are the files and folders that
+the configuration names: skills, templates, the system prompt, context files of the
+working directory, telemetry.
 Each line says ok, warn or fail. Warnings are no failure; after a failed check the
 exit code is that of the first one.
 
@@ -121,7 +124,7 @@ func (o *doctorOptions) examine(ctx context.Context) []finding {
 	all = append(all, repositoryFolder(c.repo), diskSpace(c.repo), o.model(c))
 	all = append(all, o.providers()...)
 	all = append(append(append(all, o.programs(c)...), o.servers(c)...), o.toolbox(c))
-	all = append(all, o.hooks(c)...)
+	all = append(append(all, o.hooks(c)...), o.files(c)...)
 	repo, err := o.f.repo("doctor")
 	if err != nil {
 		return append(all, bad("sessions", err))
@@ -135,7 +138,7 @@ func (o *doctorOptions) configuration() finding {
 		return bad("configuration", err)
 	}
 	if len(o.f.strange) > 0 {
-		return doubtful("configuration", "unknown variables, which do nothing: %v", o.f.strange)
+		return doubtful("configuration", "variables that do nothing: %s", strings.Join(o.f.strange, ", "))
 	}
 	if path == "" {
 		return good("configuration", "no file, which is fine")
@@ -284,7 +287,11 @@ func (o *doctorOptions) toolbox(c *config) finding {
 	}
 	for _, name := range c.tools {
 		if _, ok := tools.Lookup(name); !ok {
-			return bad("tools", &failure{code: exitRefused, tag: "missing_identities", message: fmt.Sprintf("new sessions get the tool %q, which does not exist", name)})
+			missing := fmt.Sprintf("new sessions get the tool %q, which does not exist", name)
+			if near := tools.Nearest(name); len(near) > 0 {
+				missing += "; nearest: " + strings.Join(near, ", ")
+			}
+			return bad("tools", &failure{code: exitRefused, tag: "missing_identities", message: missing})
 		}
 	}
 	if len(c.tools) == 0 {

@@ -16,9 +16,9 @@ import (
 func documentRows() []keyRow {
 	const folder = "the folder that holds %s, or a list of folders, which the variable joins with colons"
 	return []keyRow{
-		{key: "skills", what: fmt.Sprintf(folder, "skills")},
-		{key: "templates", what: fmt.Sprintf(folder, "templates")},
-		{key: "providers", what: "where models are reached, and what is known of them, by the provider's name; see below", fileOnly: true},
+		{key: "skills", what: fmt.Sprintf(folder, "skills") + "; `drover help skills`"},
+		{key: "templates", what: fmt.Sprintf(folder, "templates") + "; `drover help templates`"},
+		{key: "providers", what: "where models are reached, and what is known of them, by the provider's name; `drover help providers`", fileOnly: true},
 		{key: "programs", what: "programs that models may call as tools, by the tool's name; `drover help programs`", fileOnly: true},
 		{key: "mcp", what: "servers of the Model Context Protocol, by name; `drover help mcp`", fileOnly: true},
 		{key: "hooks", what: "programs that watch over runs, by a name of yours; `drover help hooks`", fileOnly: true},

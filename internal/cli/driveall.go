@@ -102,7 +102,9 @@ func (o *driveOptions) sweepSession(ctx context.Context, s *sweep, l store.Liste
 		return
 	}
 	err = o.engage(ctx, l.Ref, session, func(e *engaged) error {
+		notes := &answerTeller{out: o.out}
 		defer e.On(func(ev engine.Event) {
+			notes.tell(ev, escapeLine(l.Ref.ID)+": ")
 			if ev.Type == op.EventHandlerError {
 				o.out.note("%s: %s", escapeLine(l.Ref.ID), toldHook(ev))
 			}

@@ -53,6 +53,9 @@ func (f *factory) newEndpoint(c *config, name string) *endpoint {
 	}
 	e := &endpoint{name: name, config: p, configured: configured, models: catalogue.New(vendorOf(p.API), overrides)}
 	e.key, e.unusable = f.key(c, name, p)
+	if wrong := p.misaddressed(name); wrong != "" {
+		e.unusable = wrong
+	}
 	return e
 }
 
@@ -95,7 +98,7 @@ func (f *factory) reach(e *endpoint) (model.Provider, error) {
 	}
 	client, err := transport.New(transport.Options{CAFile: e.config.CAFile, Idle: e.config.timeout, Trace: trace})
 	if err != nil {
-		return nil, &effect.UnknownModel{Reason: err.Error()}
+		return nil, &effect.UnknownModel{Reason: err.Error(), Unusable: true}
 	}
 	at := model.Endpoint{
 		Provider: e.name, BaseURL: e.config.BaseURL, Key: e.key, Headers: e.config.Headers,
@@ -149,7 +152,7 @@ func (r *remote) Models() []string { return r.models.IDs() }
 // when nothing is known of it.
 func (r *remote) Resolve(id string) (effect.Model, error) {
 	if r.unusable != "" {
-		return nil, &effect.UnknownModel{Reason: r.unusable}
+		return nil, &effect.UnknownModel{Reason: r.unusable, Unusable: true}
 	}
 	p, err := r.provider()
 	if err != nil {

@@ -45,9 +45,20 @@ func variableNames() []string {
 	return names
 }
 
+// fileKey is the key that a variable is named after although only the file can
+// set it, "" for none.
+func fileKey(name string) string {
+	for _, r := range documentRows() {
+		if own := envName(r.key); r.fileOnly && (name == own || strings.HasPrefix(name, own+"_")) {
+			return r.key
+		}
+	}
+	return ""
+}
+
 // unknownVariables are the names in an environment that are nearly one of
-// drover's, sorted: most likely it was mistyped, and does nothing. Scripts may have
-// variables of their own.
+// drover's, or stand for a key that has none, sorted: most likely it was mistyped,
+// and does nothing. Scripts may have variables of their own.
 func unknownVariables(env []string) []string {
 	var ours []string
 	for _, pair := range env {
@@ -60,7 +71,7 @@ func unknownVariables(env []string) []string {
 	}
 	known := variableNames()
 	unknown := slices.DeleteFunc(ours, func(name string) bool {
-		return slices.Contains(known, name) || !slip(name, nearest(name, known))
+		return slices.Contains(known, name) || fileKey(name) == "" && !slip(name, nearest(name, known))
 	})
 	slices.Sort(unknown)
 	return slices.Compact(unknown)
@@ -75,6 +86,10 @@ func slip(name, meant string) bool {
 // warnOf tells about variables that mean nothing.
 func (p *printer) warnOf(unknown []string) {
 	for _, name := range unknown {
+		if key := fileKey(name); key != "" {
+			p.note("warning: the variable %s means nothing: %s is set in the configuration file only", escapeLine(name), key)
+			continue
+		}
 		p.note("warning: the variable %s means nothing; the nearest one is %s", escapeLine(name), nearest(name, variableNames()))
 	}
 }

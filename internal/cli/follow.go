@@ -19,6 +19,7 @@ type follower struct {
 	out   *printer
 	lane  string
 	usage message.Usage
+	notes answerTeller
 
 	tail    []byte // the last character when it is still in two halves
 	printed bool   // the current answer printed something
@@ -27,7 +28,7 @@ type follower struct {
 }
 
 func newFollower(out *printer, lane string) *follower {
-	return &follower{out: out, lane: lane, atStart: true}
+	return &follower{out: out, lane: lane, notes: answerTeller{out: out}, atStart: true}
 }
 
 // watch follows the harness until the result is called. Events come one at a
@@ -56,6 +57,7 @@ func (f *follower) take(e engine.Event) {
 	case formatText:
 		f.show(e)
 		f.explain(e)
+		f.notes.tell(e, "note: ")
 	case formatJSON:
 	}
 }

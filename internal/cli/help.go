@@ -52,9 +52,13 @@ func topics() []topic {
 		{"hooks", "programs that watch over runs: events, answers, failures", helpHooks},
 		{"mcp", "MCP servers: how they are reached, started and trusted", helpMCP},
 		{"programs", "programs as tools: arguments, results, progress, memos", helpPrograms},
+		{"providers", "where models are reached: keys, endpoints, limits, prices", helpProviders},
 		{"scripts", "the files that scripted models answer from", helpScripts},
 		{"sessions", "how a session is named", helpSessions},
+		{"skills", "instructions that models and prompts take from folders", helpSkills},
 		{"system-prompt", "what every request begins with", helpSystemPrompt},
+		{"telemetry", "spans of what operations do, in a file or over OTLP", helpTelemetry},
+		{"templates", "prompts with places for arguments", helpTemplates},
 	}
 }
 

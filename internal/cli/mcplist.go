@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +42,7 @@ func newMCPListCmd(f *factory, runF func(context.Context, *mcpListOptions) error
 		Long: `Start the MCP servers of the configuration, or the named ones, list their tools by
 the names that lanes are configured with, and end them again.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitRefused),
+		ValidArgsFunction: completeConfigured(f, serverWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.opening()
 			c, err := f.config()
@@ -74,11 +78,19 @@ func namedServers(all []*mcp.Server, names []string) ([]*mcp.Server, error) {
 	for _, name := range names {
 		s, ok := byName[name]
 		if !ok {
-			return nil, &failure{code: exitNotFound, tag: "not_found", message: "no MCP server is named " + escapeLine(name)}
+			return nil, noServer(name, slices.Sorted(maps.Keys(byName)))
 		}
 		picked = append(picked, s)
 	}
 	return picked, nil
+}
+
+func noServer(name string, known []string) error {
+	f := &failure{code: exitNotFound, tag: "not_found", message: "no MCP server is named " + escapeLine(name)}
+	if len(known) == 0 {
+		return f.withHint("the configuration names none; `drover help mcp` tells how")
+	}
+	return f.withHint("the nearest is %s", nearest(name, known))
 }
 
 // mcpItem is a server and what it listed.
@@ -103,7 +115,8 @@ func runMCPList(ctx context.Context, o *mcpListOptions) error {
 		errs[i] = item.err
 		tools += len(item.tools)
 	}
-	return o.out.result(itemsFailure("MCP servers", errs), func(d *object) {
+	failed := itemsFailure("MCP servers", errs)
+	return o.out.result(failed, func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d) })
 		d.object("totals", func(d *object) {
 			d.int("servers", int64(len(items)))
@@ -111,6 +124,9 @@ func runMCPList(ctx context.Context, o *mcpListOptions) error {
 			d.int("failed", int64(failures(errs)))
 		})
 	}, func(w io.Writer) error {
+		if failed != nil && len(items) == 1 {
+			return nil // the error says it all
+		}
 		t := table{header: []string{"tool", "description", "interrupted calls", "problem"}}
 		for _, item := range items {
 			t.rows = append(t.rows, item.rows()...)
@@ -168,7 +184,8 @@ func (i mcpItem) write(d *object) {
 
 func (i mcpItem) rows() [][]string {
 	if i.err != nil {
-		return [][]string{{escapeLine(i.server.Name()), "", "", escapeLine(i.err.Error())}}
+		why := strings.TrimPrefix(i.err.Error(), "MCP server "+i.server.Name()+": ")
+		return [][]string{{escapeLine(i.server.Name()), "", "", escapeLine(why)}}
 	}
 	var rows [][]string
 	for _, l := range i.tools {

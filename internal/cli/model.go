@@ -236,8 +236,8 @@ Nothing is asked over the network.` + exitHelp(exitOK, exitUsage, exitNotFound, 
 		Args:              oneModel,
 		ValidArgsFunction: completeModels(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.ref, err = message.ParseModelRef(args[0]); err != nil {
-				return usagef("%q: want PROVIDER/ID", escapeLine(args[0]))
+			if o.ref, err = parseModel("MODEL", args[0]); err != nil {
+				return err
 			}
 			if o.out, err = f.out(); err != nil {
 				return err
@@ -306,6 +306,22 @@ func (m modelItem) origin() string {
 		return m.Source + ", compared " + m.AsOf
 	}
 	return m.Source + ", not compared with it; as of " + m.AsOf
+}
+
+// parseModel reads PROVIDER/ID. Of an id alone it knows whose it is, when it is one
+// of the vendors'.
+func parseModel(what, s string) (message.ModelRef, error) {
+	ref, err := message.ParseModelRef(s)
+	if err == nil {
+		return ref, nil
+	}
+	f := usagef("%s: %q: want PROVIDER/ID", what, escapeLine(s))
+	for _, vendor := range []string{catalogue.Anthropic, catalogue.OpenAI} {
+		if slices.Contains(catalogue.New(vendor, nil).IDs(), s) {
+			return ref, f.withHint("the nearest is %s/%s", vendor, s)
+		}
+	}
+	return ref, f.withHint("`drover model list` lists models by their whole names")
 }
 
 // modelOf describes any model of a provider that there is.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/op"
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model/scripted"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -77,7 +80,7 @@ func settledFailure(f *failure, o engine.Outcome) bool {
 		f.code, f.message = exitFailed, fmt.Sprintf("the %s failed", o.Operation)
 		if o.Error != nil {
 			f.message += ": " + o.Error.Message
-			f.hint = failedHint(o.Error.Message)
+			f.hint = failedHint(o)
 		}
 	default:
 		f.code = exitAborted
@@ -85,13 +88,23 @@ func settledFailure(f *failure, o engine.Outcome) bool {
 	return true
 }
 
-// failedHint says what can be done about a run that failed, "" for nothing.
-func failedHint(message string) string {
-	script := scripted.UsedUp(message)
-	if script == "" {
+// failedHint says what can be done about an operation that failed, "" for nothing.
+func failedHint(o engine.Outcome) string {
+	if script := scripted.UsedUp(o.Error.Message); script != "" {
+		return fmt.Sprintf("each request takes a response, whichever session asks; remove %s.state to play the script from the start (`drover help scripts`)", script)
+	}
+	if o.FinalMessage == nil {
 		return ""
 	}
-	return fmt.Sprintf("each request takes a response, whichever session asks; remove %s.state to play the script from the start (`drover help scripts`)", script)
+	switch refused := message.ProviderError(o.FinalMessage); {
+	case refused.Status == http.StatusNotFound, strings.Contains(o.Error.Message, "model_not_found"):
+		return fmt.Sprintf("is the model's name right, and the base_url of its provider? `drover model show %s` says what is known of it", answeredBy(o.FinalMessage))
+	case refused.Class == message.ClassAuth:
+		return "`drover help providers` says where the key is taken from"
+	case refused.Class == message.ClassNetwork && refused.Status == 0:
+		return "is the server up, and the base_url of its provider right? `drover help providers`"
+	}
+	return ""
 }
 
 func waitMessage(d engine.DriveOutcome) string {

@@ -181,6 +181,20 @@ func (p *providerConfig) completeAPI(name string) *badField {
 	return nil
 }
 
+// misaddressed says why requests would not reach a server: people take the address
+// of the requests themselves for the base of it.
+func (p providerConfig) misaddressed(name string) string {
+	base := strings.TrimRight(p.BaseURL, "/")
+	for _, own := range []string{"/chat/completions", "/completions", "/responses", "/messages"} {
+		short, ok := strings.CutSuffix(base, own)
+		whole := strings.HasSuffix(short, "/v1") || own == "/chat/completions" || own == "/responses" && p.API == apiResponses
+		if ok && whole {
+			return fmt.Sprintf("providers.%s.base_url ends in %s, which requests add themselves; make it %s", name, own, short)
+		}
+	}
+	return ""
+}
+
 func (q quirksConfig) check() *badField {
 	for _, f := range []struct {
 		name, value string

@@ -1,10 +1,32 @@
 package cli
 
+import (
+	"io"
+	"strings"
+)
+
 // section is what people are told of a key that holds a mapping of names.
 type section struct {
 	key     string
 	fields  []variable
 	example string
+}
+
+func (s section) write(o *object) {
+	o.str("key", s.key)
+	o.array("fields", len(s.fields), func(i int, o *object) {
+		o.str("name", s.fields[i].name)
+		o.str("meaning", s.fields[i].what)
+	})
+	o.str("example", s.example)
+}
+
+func (s section) print(p *lines) {
+	p.line("Each of %s has a name of letters, digits, underscores and hyphens, and any of\n", s.key)
+	for _, f := range s.fields {
+		p.line("  %s\n      %s", f.name, f.what)
+	}
+	p.line("\nsuch as\n\n%s", strings.TrimSuffix(example(s.example), "\n\n"))
 }
 
 // sections are the keys that hold mappings of names, as far as they have one.
@@ -49,3 +71,32 @@ func providersSection() section {
 `,
 	}
 }
+
+func helpProviders(out *printer) error {
+	s := providersSection()
+	return out.result(nil, s.write, func(w io.Writer) error {
+		p := &lines{w: w}
+		p.line("%s", providersIntro)
+		s.print(p)
+		p.line("\n%s", providersEnd)
+		return p.err
+	})
+}
+
+const providersIntro = `A model is named PROVIDER/ID. The providers anthropic and openai need nothing but a
+key, in ANTHROPIC_API_KEY or OPENAI_API_KEY; any other endpoint that speaks an
+interface of theirs is a provider once the configuration describes it:
+
+  providers:
+    ollama: {base_url: "http://localhost:11434/v1"}
+
+  drover prompt --new --model ollama/qwen3:8b hello
+
+"drover model list" shows the models that are described, and which can be used;
+others work as well, with assumptions about their limits and without prices. "drover
+doctor" looks for keys and asks nobody. Keys are never stored: they stand in a
+variable, or a program prints them.
+`
+
+const providersEnd = `Requests go through HTTPS_PROXY or HTTP_PROXY, but to hosts in NO_PROXY. With
+--trace-http FILE what is said to models and back is kept, without keys.`

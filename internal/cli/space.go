@@ -17,8 +17,18 @@ func freeSpace(dir string) (uint64, error) {
 // tryToWrite asks whether files can be made in a folder, and makes none.
 func tryToWrite(dir string) error {
 	const writeAndEnter = 2 | 1
-	if err := syscall.Access(dir, writeAndEnter); err != nil {
-		return &fs.PathError{Op: "write to", Path: dir, Err: err}
+	return tryAccess(dir, writeAndEnter)
+}
+
+// tryToAppend reports why a file cannot be written to, without opening it.
+func tryToAppend(path string) error {
+	const write = 2
+	return tryAccess(path, write)
+}
+
+func tryAccess(path string, mode uint32) error {
+	if err := syscall.Access(path, mode); err != nil {
+		return &fs.PathError{Op: "write to", Path: path, Err: err}
 	}
 	return nil
 }

@@ -58,6 +58,15 @@ func (p *promptConfig) rank(from sources) {
 // maxPromptFile is the longest system_prompt_file, in bytes.
 const maxPromptFile = 1 << 20
 
+// check refuses a configuration that makes no system prompt.
+func (p promptConfig) check() error {
+	if p.text != "" && p.file != "" {
+		return configf("system_prompt and system_prompt_file exclude each other")
+	}
+	_, err := p.template()
+	return err
+}
+
 // template is the text of the system prompt, its placeholders not filled in.
 func (p promptConfig) template() (string, error) {
 	if p.file == "" {
@@ -65,7 +74,7 @@ func (p promptConfig) template() (string, error) {
 	}
 	f, err := os.Open(p.file)
 	if err != nil {
-		return "", unreadable("system_prompt_file", err)
+		return "", unreadable("system_prompt_file", err).withHint("name a file that can be read, or leave the key out")
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
@@ -85,14 +94,10 @@ func (p promptConfig) template() (string, error) {
 
 // runnable refuses a configuration that no operation could be run with.
 func (b *base) runnable() error {
-	c := b.config
-	if c.prompt.text != "" && c.prompt.file != "" {
-		return configf("system_prompt and system_prompt_file exclude each other")
-	}
-	if _, err := c.prompt.template(); err != nil {
+	if err := b.config.prompt.check(); err != nil {
 		return err
 	}
-	return c.hooks.check(b.tools)
+	return b.config.hooks.check(b.tools)
 }
 
 // systemPrompt makes the system prompts of a session. Files are read once a process,

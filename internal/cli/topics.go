@@ -38,12 +38,7 @@ func helpConfig(out *printer) error {
 			o.str("meaning", more[i].what)
 		})
 		o.array("sections", len(inner), func(i int, o *object) {
-			o.str("key", inner[i].key)
-			o.array("fields", len(inner[i].fields), func(j int, o *object) {
-				o.str("name", inner[i].fields[j].name)
-				o.str("meaning", inner[i].fields[j].what)
-			})
-			o.str("example", inner[i].example)
+			inner[i].write(o)
 		})
 	}, func(w io.Writer) error {
 		p := &lines{w: w}
@@ -56,11 +51,8 @@ func helpConfig(out *printer) error {
 			p.line("  %-22s  %s", v.name, v.what)
 		}
 		for _, s := range inner {
-			p.line("\nEach of %s has a name of letters, digits, underscores and hyphens, and any of\n", s.key)
-			for _, f := range s.fields {
-				p.line("  %s\n      %s", f.name, f.what)
-			}
-			p.line("\nsuch as\n\n%s", strings.TrimRight(indent(s.example, "  "), " \n"))
+			p.line("")
+			s.print(p)
 		}
 		p.line("\nNO_COLOR, TERM=dumb: no colours. HOME, XDG_CACHE_HOME, XDG_CONFIG_HOME,\nXDG_DATA_HOME, XDG_RUNTIME_DIR: where things lie.")
 		return p.err

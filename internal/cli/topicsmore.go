@@ -31,7 +31,7 @@ func helpEnvironment(out *printer) error {
 			all = append(all, variable{name, "the key " + r.key + ": " + r.what})
 		}
 	}
-	all = append(all, foreignVariables()...)
+	all = append(append(all, foreignVariables()...), telemetryVariables()...)
 	return out.result(nil, func(o *object) {
 		o.array("variables", len(all), func(i int, o *object) {
 			o.str("name", all[i].name)

@@ -215,7 +215,7 @@ func (l *Lane) resolve(cfg store.LaneConfiguration) (effect.Model, error) {
 	}
 	for _, name := range cfg.ActiveToolNames {
 		if _, ok := l.h.opts.Tools.Lookup(name); !ok {
-			refusal.Missing.Tools = append(refusal.Missing.Tools, name)
+			refusal.LackTool(name, l.h.opts.Tools)
 		}
 	}
 	if refusal.Err != nil || len(refusal.Missing.Tools) > 0 {

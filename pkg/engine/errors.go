@@ -47,6 +47,24 @@ type MissingIdentities struct {
 	Lane    string
 	Missing op.Missing
 	Err     error // why the model does not resolve, or tools do not start
+	// Nearest are registered tools that a missing one may have been meant to be, by
+	// its name.
+	Nearest map[string][]string
+}
+
+// LackTool adds a tool that is not registered.
+func (e *MissingIdentities) LackTool(name string, registered ToolRegistry) {
+	e.Missing.Tools = append(e.Missing.Tools, name)
+	knows, ok := registered.(interface{ Nearest(name string) []string })
+	if !ok {
+		return
+	}
+	if near := knows.Nearest(name); len(near) > 0 {
+		if e.Nearest == nil {
+			e.Nearest = map[string][]string{}
+		}
+		e.Nearest[name] = near
+	}
 }
 
 func (e *MissingIdentities) Error() string {
@@ -60,9 +78,20 @@ func (e *MissingIdentities) Error() string {
 		parts = append(parts, "model "+e.Missing.Model+" is not registered")
 	}
 	if len(e.Missing.Tools) > 0 {
-		parts = append(parts, "tools not registered: "+strings.Join(e.Missing.Tools, ", "))
+		parts = append(parts, "tools not registered: "+strings.Join(e.tools(), ", "))
 	}
 	return strings.Join(parts, "; ")
+}
+
+func (e *MissingIdentities) tools() []string {
+	var told []string
+	for _, name := range e.Missing.Tools {
+		if near := e.Nearest[name]; near != nil {
+			name += " (nearest: " + strings.Join(near, ", ") + ")"
+		}
+		told = append(told, name)
+	}
+	return told
 }
 
 // Unwrap returns why the model does not resolve, or tools do not start.

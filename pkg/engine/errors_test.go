@@ -22,6 +22,10 @@ func TestErrors(t *testing.T) {
 		{&engine.OperationMismatch{Lane: "main", Expected: "a", Current: "b"}, "OperationMismatch", "operation a is not open on lane main, which runs b"},
 		{&engine.MissingIdentities{Missing: op.Missing{Model: "acme/on"}, Err: cause}, "MissingIdentities", cause.Error()},
 		{&engine.MissingIdentities{Missing: op.Missing{Model: "acme/on", Tools: []string{"a", "b"}}}, "MissingIdentities", "model acme/on is not registered; tools not registered: a, b"},
+		{
+			&engine.MissingIdentities{Missing: op.Missing{Tools: []string{"raed", "b"}}, Nearest: map[string][]string{"raed": {"read", "edit"}}},
+			"MissingIdentities", "tools not registered: raed (nearest: read, edit), b",
+		},
 		{&engine.InvalidMessage{Reason: "it is empty"}, "InvalidMessage", "invalid message: it is empty"},
 		{&engine.NothingToResume{Lane: "main"}, "NothingToResume", "lane main has no open operation"},
 		{&engine.LaneNotFound{Lane: "x", Known: []string{"a", "main"}}, "LaneNotFound", `lane "x" does not exist; lanes: a, main`},

@@ -137,6 +137,9 @@ func (p *pass) prepare(ctx context.Context, t op.Turn, w wanted, model effect.Mo
 		MaxOutput:       intendedOutput(options, info, input),
 		Now:             t.Now,
 	}
+	if !info.Images {
+		req.OmittedImages = message.CountImages(messages)
+	}
 	for _, name := range w.configuration.ActiveToolNames {
 		if tool, ok := o.Tools.Lookup(name); ok {
 			req.Tools = append(req.Tools, tool.Spec())

@@ -57,7 +57,8 @@ type RetryPolicy struct {
 	MaxDelayMs int64
 }
 
-// ToolRegistry finds tools by name.
+// ToolRegistry finds tools by name. One that also has a method Nearest, as
+// tool.Registry does, is asked for names like one that it does not have.
 type ToolRegistry interface {
 	Lookup(name string) (effect.Tool, bool)
 }

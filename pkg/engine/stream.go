@@ -40,10 +40,8 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	if final, err = s.settled(req, model); err != nil {
 		return nil, err
 	}
-	if req.Wanted != "" && req.Wanted != req.Thinking {
-		if final, err = message.NoteThinking(final, req.Wanted, req.Thinking); err != nil {
-			return nil, err
-		}
+	if final, err = noted(final, req); err != nil {
+		return nil, err
 	}
 	if final, err = p.responded(final, *meta); err != nil {
 		return nil, err
@@ -51,6 +49,20 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	s.ended(ctx, final)
 	collectBefore(len(final))
 	return final, nil
+}
+
+// noted adds to an answer what its request could not ask for as it was to.
+func noted(m message.Message, req effect.Request) (message.Message, error) {
+	var err error
+	if req.Wanted != "" && req.Wanted != req.Thinking {
+		if m, err = message.NoteThinking(m, req.Wanted, req.Thinking); err != nil {
+			return nil, err
+		}
+	}
+	if req.OmittedImages > 0 {
+		return message.NoteImages(m, req.OmittedImages)
+	}
+	return m, nil
 }
 
 // hugeText is the size in bytes from which a text is worth a collection.

@@ -82,7 +82,7 @@ func (b *batch) bind(state op.ToolBatch) *MissingIdentities {
 		if tool, ok := b.pass.lane.h.opts.Tools.Lookup(name); ok {
 			b.tools[name] = tool
 		} else {
-			missing.Missing.Tools = append(missing.Missing.Tools, name)
+			missing.LackTool(name, b.pass.lane.h.opts.Tools)
 		}
 	}
 	if len(missing.Missing.Tools) == 0 {

@@ -80,6 +80,32 @@ func addNote(t *testing.T, w *enginetest.World, note store.PendingEntry) {
 	}
 }
 
+// Images that the model does not take are left out of the request, and the answer
+// says how many.
+func TestOmittedImagesAreNoted(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		takes bool
+		want  string
+	}{
+		{"taken", true, ""},
+		{"left out", false, `[{"type":"images_omitted","count":2}]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := enginetest.InMemory(t)
+			w.Model.ModelInfo.Images = tt.takes
+			w.Open()
+			image := message.Block{Type: message.BlockImage, Data: "AAAA", MimeType: "image/png"}
+			d, err := w.Lane.Prompt(t.Context(), engine.Request{Text: "see", Images: []message.Block{image, image}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := d.Outcome.FinalMessage.Get("diagnostics")
+			enginetest.Equal(t, "diagnostics", string(got), tt.want)
+		})
+	}
+}
+
 // A thinking level that the model lacks is lowered in the request, and the answer
 // says so beside what the provider noted (behaviours §1).
 func TestClampedThinkingIsNoted(t *testing.T) {

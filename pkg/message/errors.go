@@ -12,7 +12,10 @@ type ErrorInfo struct {
 	Status       int    // HTTP status, 0 when there was none
 	Class        string // one of the Class constants, or empty
 	RetryAfterMs int64
-	Known        bool
+	// Text is what went wrong, in words, where the message itself does not say it:
+	// in one that leaves a deferred job pending (D33).
+	Text  string
+	Known bool
 }
 
 // The error classes.
@@ -42,49 +45,22 @@ func AppendProviderError(diagnostics json.RawMessage, e ErrorInfo) json.RawMessa
 	if e.RetryAfterMs != 0 {
 		out = appendInt(out, `,"retryAfterMs":`, e.RetryAfterMs)
 	}
+	out = appendOptional(out, `,"message":`, e.Text)
 	return append(out, "}]"...)
-}
-
-// NoteThinking adds to an answer's diagnostics that its request asked for another
-// thinking level than the lane is set to, because the model lacks that one.
-func NoteThinking(m Message, wanted, used ThinkingLevel) (Message, error) {
-	diagnostics, _ := rawjson.Get(m, "diagnostics")
-	out := appendOptional(notes(diagnostics), `{"type":"thinking_clamped","requested":`, string(wanted))
-	out = appendOptional(out, `,"used":`, string(used))
-	return m.With("diagnostics", append(out, "}]"...))
-}
-
-// notes opens a copy of diagnostics for one note more.
-func notes(diagnostics json.RawMessage) json.RawMessage {
-	out := make(json.RawMessage, 0, len(diagnostics)+96)
-	out = append(out, '[')
-	err := rawjson.ElementsFunc(diagnostics, func(start, end int) bool {
-		out = append(append(out, diagnostics[start:end]...), ',')
-		return true
-	})
-	if err != nil {
-		return out[:1]
-	}
-	return out
 }
 
 // ProviderError reads the newest provider_error note of an assistant message.
 func ProviderError(m Message) ErrorInfo {
-	var e ErrorInfo
-	diagnostics, _ := rawjson.Get(m, "diagnostics")
-	// Diagnostics that are no array hold no note.
-	_ = rawjson.ElementsFunc(diagnostics, func(start, end int) bool {
-		note := diagnostics[start:end]
-		if typ, _ := rawjson.Get(note, "type"); !isName(typ, "provider_error") {
-			return true
-		}
-		e = ErrorInfo{Known: true}
-		status, _ := rawjson.GetInt(note, "status")
-		e.Status = int(status)
-		e.Class, _ = rawjson.GetString(note, "class")
-		e.RetryAfterMs, _ = rawjson.GetInt(note, "retryAfterMs")
-		return true
-	})
+	note := newestNote(m, "provider_error")
+	if note == nil {
+		return ErrorInfo{}
+	}
+	e := ErrorInfo{Known: true}
+	status, _ := rawjson.GetInt(note, "status")
+	e.Status = int(status)
+	e.Class, _ = rawjson.GetString(note, "class")
+	e.RetryAfterMs, _ = rawjson.GetInt(note, "retryAfterMs")
+	e.Text, _ = rawjson.GetString(note, "message")
 	return e
 }
 

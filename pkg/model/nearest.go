@@ -10,8 +10,11 @@ import (
 // maxNearest is how many names an unknown reference is answered with.
 const maxNearest = 3
 
-// nearest returns the listed models most like ref, best first; none when ref is
-// itself listed, so that its spelling is not what is wrong. Provider and
+// slip is the distance up to which a provider's name was most likely mistyped.
+const slip = 0.34
+
+// nearest returns the listed models most like ref, and the model itself at a
+// provider that lists none, best first; none when ref is itself listed, so that its spelling is not what is wrong. Provider and
 // model are compared each by itself and in proportion to its length: a long
 // model id, a path perhaps, must not drown a slip in the provider's name.
 func (r *Registry) nearest(ref message.ModelRef) []string {
@@ -22,7 +25,12 @@ func (r *Registry) nearest(ref message.ModelRef) []string {
 	var all []candidate
 	for name, p := range r.providers {
 		far := distance(ref.Provider, name)
-		for _, id := range p.Models() {
+		listed := p.Models()
+		if len(listed) == 0 && name != ref.Provider && far <= slip {
+			// It has whatever model it is asked for, as far as is known here.
+			all = append(all, candidate{message.ModelRef{Provider: name, ModelID: ref.ModelID}.String(), far})
+		}
+		for _, id := range listed {
 			known := message.ModelRef{Provider: name, ModelID: id}
 			if known == ref {
 				return nil

@@ -40,7 +40,8 @@ func NewRegistry() *Registry { return &Registry{providers: map[string]Provider{}
 func (r *Registry) Register(name string, p Provider) { r.providers[name] = p }
 
 // Resolve returns the model of ref. An unknown provider or model is an
-// *effect.UnknownModel that names the nearest listed models.
+// *effect.UnknownModel that names the nearest listed models, unless its provider
+// cannot be used at all.
 func (r *Registry) Resolve(ref message.ModelRef) (effect.Model, error) {
 	p, ok := r.providers[ref.Provider]
 	if !ok {
@@ -48,7 +49,15 @@ func (r *Registry) Resolve(ref message.ModelRef) (effect.Model, error) {
 	}
 	m, err := p.Resolve(ref.ModelID)
 	if unknown, ok := errors.AsType[*effect.UnknownModel](err); ok {
-		return nil, &effect.UnknownModel{Ref: ref, Reason: unknown.Reason, Nearest: r.nearest(ref)}
+		told := &effect.UnknownModel{Ref: ref, Reason: unknown.Reason, Unusable: unknown.Unusable}
+		switch {
+		case unknown.Unusable:
+		case unknown.Reason != "": // the provider is the one that was meant
+			told.Nearest = (&Registry{providers: map[string]Provider{ref.Provider: p}}).nearest(ref)
+		default:
+			told.Nearest = r.nearest(ref)
+		}
+		return nil, told
 	}
 	if err != nil {
 		return nil, err

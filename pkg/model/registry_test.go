@@ -52,10 +52,11 @@ func registry() *model.Registry {
 			"locked.yaml": errDisk,
 		},
 	})
+	r.Register("ollama", fake{})
 	r.Register("anthropic", fake{ids: []string{"claude-opus-4", "claude-sonnet-4"}})
 	r.Register("openai", fake{
 		ids:    []string{"gpt-5", "gpt-5-mini"},
-		errors: map[string]error{"gpt-5": &effect.UnknownModel{Reason: "no key"}},
+		errors: map[string]error{"gpt-5": &effect.UnknownModel{Reason: "no key"}, "gpt-6": &effect.UnknownModel{Reason: "no key", Unusable: true}},
 	})
 	return r
 }
@@ -81,6 +82,9 @@ func TestUnknownModels(t *testing.T) {
 		{"slip in the provider", "antropic", "claude-sonnet-4", effect.UnknownModel{
 			Nearest: []string{"anthropic/claude-sonnet-4", "anthropic/claude-opus-4", "openai/gpt-5"},
 		}},
+		{"slip in a provider that lists nothing", "olama", "qwen3:8b", effect.UnknownModel{
+			Nearest: []string{"ollama/qwen3:8b", "openai/gpt-5", "openai/gpt-5-mini"},
+		}},
 		{"wrong provider", "openai", "claude-opus-4", effect.UnknownModel{
 			Nearest: []string{"openai/gpt-5", "anthropic/claude-opus-4", "openai/gpt-5-mini"},
 		}},
@@ -89,8 +93,9 @@ func TestUnknownModels(t *testing.T) {
 		}},
 		{"the provider knows why", "scripted", "gone.yaml", effect.UnknownModel{
 			Reason:  "there is no such script file",
-			Nearest: []string{"scripted/echo", "anthropic/claude-opus-4", "anthropic/claude-sonnet-4"},
+			Nearest: []string{"scripted/echo"},
 		}},
+		{"the provider cannot be used", "openai", "gpt-6", effect.UnknownModel{Reason: "no key", Unusable: true}},
 		{"the name is right", "openai", "gpt-5", effect.UnknownModel{Reason: "no key"}},
 	}
 	for _, tt := range tests {

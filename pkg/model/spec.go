@@ -27,7 +27,7 @@ type Spec struct {
 func (s Spec) Info(provider, api string) effect.ModelInfo {
 	return effect.ModelInfo{
 		Ref: message.ModelRef{Provider: provider, ModelID: s.ID}, API: api,
-		ContextWindow: s.ContextWindow, MaxTokens: s.MaxTokens, Thinking: s.Thinking,
+		ContextWindow: s.ContextWindow, MaxTokens: s.MaxTokens, Thinking: s.Thinking, Images: s.Images,
 	}
 }
 

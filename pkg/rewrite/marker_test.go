@@ -73,6 +73,7 @@ func places() []place {
 		{"nested tool argument", assistant(call(`{"a":[{"b":["c",{"d":"%s"}]}]}`), ""), message},
 		{"error message", assistant(``, `,"errorMessage":"no %s"`), message},
 		{"diagnostics", assistant(``, `,"diagnostics":[{"type":"note","text":"%s"}]`), message},
+		{"why a poll failed", assistant(``, `,"diagnostics":[{"type":"provider_error","class":"network","message":"no %s"}]`), message},
 		{"unknown field of a message", assistant(``, `,"later":{"x":"%s"}`), message},
 		{"unknown key of a message", assistant(``, `,"%s":1`), message},
 		{"tool result", result(`"content":[{"type":"text","text":"%s"}]`), message},

@@ -89,7 +89,7 @@ func (s shape) field(key string) (next shape, known bool) {
 	case usageDetails:
 		return fixed, key == "attribution"
 	case diagnostic:
-		return fixed, key == "type" || key == "class" || key == "status" || key == "retryAfterMs"
+		return diagnosticField(key)
 	case pendingEntry:
 		return fixed, key == "type" || key == "customType"
 	case lastResult:
@@ -102,6 +102,14 @@ func (s shape) field(key string) (next shape, known bool) {
 		return fixed, key == "parentSessionId" || key == "rootSessionId" || key == "depth" || key == "refKey" || key == "location"
 	}
 	return free, false
+}
+
+func diagnosticField(key string) (shape, bool) {
+	switch key {
+	case "type", "class", "status", "retryAfterMs", "requested", "used", "count":
+		return fixed, true
+	}
+	return free, key == "message"
 }
 
 func entryField(key string) (shape, bool) {

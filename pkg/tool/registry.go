@@ -22,7 +22,8 @@ type Registry struct {
 	sources []Source
 }
 
-// Source finds tools that nobody can list beforehand, such as those of a server.
+// Source finds tools that nobody can list beforehand, such as those of a server. It
+// may have a method Prefix: how the names of all its tools begin, with __ at the end.
 type Source interface {
 	Lookup(name string) (effect.Tool, bool)
 	// Close ends what the source has started.
@@ -93,7 +94,7 @@ func (r *Registry) Nearest(name string) []string {
 	}
 	var near []candidate
 	folded := strings.ToLower(name)
-	for _, n := range r.names {
+	for _, n := range append(r.Names(), r.sourced(name)...) {
 		d := distance(folded, strings.ToLower(n))
 		if d <= max(2, len(n)/3) && d < len(n) {
 			near = append(near, candidate{n, d})
@@ -103,6 +104,24 @@ func (r *Registry) Nearest(name string) []string {
 	var names []string
 	for _, c := range near[:min(len(near), 3)] {
 		names = append(names, c.name)
+	}
+	return names
+}
+
+// sourced are the names that the sources would find in the place of a name whose
+// beginning is not quite theirs.
+func (r *Registry) sourced(name string) []string {
+	const separator = "__"
+	start, rest, ok := strings.Cut(name, separator)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, s := range r.sources {
+		s, ok := s.(interface{ Prefix() string })
+		if ok && distance(start+separator, s.Prefix()) <= max(1, len(start)/3) {
+			names = append(names, s.Prefix()+rest)
+		}
 	}
 	return names
 }

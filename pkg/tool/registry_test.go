@@ -52,7 +52,20 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%q: %s", name, diff)
 		}
 	}
+	more := r.WithSources(served{"files__"}, served{"mail__"})
+	for name, want := range map[string][]string{"fils__list": {"files__list"}, "raed": {"read"}, "other__thing": nil} {
+		if diff := cmp.Diff(want, more.Nearest(name)); diff != "" {
+			t.Errorf("%q: %s", name, diff)
+		}
+	}
 }
+
+// served is a source of tools whose names begin with it.
+type served struct{ prefix string }
+
+func (s served) Prefix() string                  { return s.prefix }
+func (served) Lookup(string) (effect.Tool, bool) { return nil, false }
+func (served) Close() error                      { return nil }
 
 func TestRegistryRefuses(t *testing.T) {
 	cases := map[string][]string{

@@ -40,6 +40,9 @@ type ModelInfo struct {
 	MaxTokens     int64
 	// Thinking lists the supported levels besides off.
 	Thinking []message.ThinkingLevel
+	// Images tells whether the model takes images. A request leaves them out for
+	// one that does not.
+	Images bool
 }
 
 // Request is one provider request, ready to send.
@@ -52,7 +55,9 @@ type Request struct {
 	// Thinking is what the model supports of Wanted, the level that is set.
 	Thinking message.ThinkingLevel
 	Wanted   message.ThinkingLevel
-	Options  message.StreamOptions
+	// OmittedImages counts the images of Messages that the model cannot take.
+	OmittedImages int64
+	Options       message.StreamOptions
 	// MaxOutput is the intended output limit in tokens (D36).
 	MaxOutput int64
 	Now       int64 // Unix ms, the answer's timestamp
@@ -69,6 +74,9 @@ type UnknownModel struct {
 	Ref     message.ModelRef
 	Reason  string   // why, when more is known than "not registered"
 	Nearest []string // similar names that would resolve
+	// Unusable says that the reason is the provider's, such as a missing key: its
+	// other models would not resolve either, and the name may well be right.
+	Unusable bool
 }
 
 func (e *UnknownModel) Error() string {

@@ -95,7 +95,7 @@ func newWorld(tb TB, driver store.Driver, dir string, cfg *store.LaneConfigurati
 	w.Pace = &w.pace.mode
 	w.Model = &Model{
 		Reply:     Sequence(Say("hello ", "you")),
-		ModelInfo: effect.ModelInfo{Ref: Ref, API: "echo", ContextWindow: 100_000, MaxTokens: 8_000},
+		ModelInfo: effect.ModelInfo{Ref: Ref, API: "echo", ContextWindow: 100_000, MaxTokens: 8_000, Images: true},
 		pace:      w.pace,
 		hanging:   make(chan struct{}),
 	}

@@ -233,10 +233,13 @@ func (b *Builder) abort() {
 // says nothing of.
 func (b *Builder) fail(err error, handle message.DeferredHandle) {
 	r := refusal(err)
-	b.answer.Diagnostics = message.AppendProviderError(nil, message.ErrorInfo{
-		Status: r.Status, Class: r.Class, RetryAfterMs: r.RetryAfterMs,
-	})
-	if handle.Raw != nil && r.leavesJob() {
+	info := message.ErrorInfo{Status: r.Status, Class: r.Class, RetryAfterMs: r.RetryAfterMs}
+	pending := handle.Raw != nil && r.leavesJob()
+	if pending {
+		info.Text = b.sentence(r)
+	}
+	b.answer.Diagnostics = message.AppendProviderError(nil, info)
+	if pending {
 		b.Deferred(handle)
 		b.blocks = nil
 		b.finish()

@@ -191,8 +191,8 @@ func TestRetryAfter(t *testing.T) {
 // TestPoll: only an answer about the job itself settles it (D33).
 func TestPoll(t *testing.T) {
 	handle := message.DeferredHandle{Raw: []byte(`{"id" : "job", "x":1.0}`)}
-	pending := func(note string) string {
-		return `done deferred [] [{"type":"provider_error"` + note + `}] {"id" : "job", "x":1.0}`
+	pending := func(text, note string) string {
+		return `done deferred [] [{"type":"provider_error"` + note + `,"message":"acme/m1 at api.acme.test` + text + `"}] {"id" : "job", "x":1.0}`
 	}
 	failed := func(text, note string) string {
 		return `error error [] "acme/m1 at api.acme.test` + text + `" [{"type":"provider_error"` + note + `}]`
@@ -201,16 +201,16 @@ func TestPoll(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&net.DNSError{Err: "no such host", Name: "h"}, pending(`,"class":"network"`)},
-		{lasting{}, pending(`,"class":"invalid_request"`)},
-		{nil, pending(`,"class":"network"`)},
-		{answer.Garbled("x", nil), pending(`,"class":"server"`)},
-		{answer.Refused(429, http.Header{"Retry-After": {"7"}}, nil), pending(`,"status":429,"class":"rate_limit","retryAfterMs":7000`)},
-		{answer.Refused(429, nil, []byte("quota")), pending(`,"status":429,"class":"quota"`)},
-		{answer.Refused(503, nil, nil), pending(`,"status":503,"class":"server"`)},
-		{answer.Refused(408, nil, nil), pending(`,"status":408,"class":"timeout"`)},
-		{answer.Refused(401, nil, nil), pending(`,"status":401,"class":"auth"`)},
-		{answer.Refused(400, nil, []byte("no credit")), pending(`,"status":400,"class":"invalid_request"`)},
+		{&net.DNSError{Err: "no such host", Name: "h"}, pending(": lookup h: no such host", `,"class":"network"`)},
+		{lasting{}, pending(": lasting", `,"class":"invalid_request"`)},
+		{nil, pending(": the stream ended early", `,"class":"network"`)},
+		{answer.Garbled("x", nil), pending(": the server sent x: ", `,"class":"server"`)},
+		{answer.Refused(429, http.Header{"Retry-After": {"7"}}, nil), pending(" answered 429: nothing more was said", `,"status":429,"class":"rate_limit","retryAfterMs":7000`)},
+		{answer.Refused(429, nil, []byte("quota")), pending(" answered 429: quota", `,"status":429,"class":"quota"`)},
+		{answer.Refused(503, nil, nil), pending(" answered 503: nothing more was said", `,"status":503,"class":"server"`)},
+		{answer.Refused(408, nil, nil), pending(" answered 408: nothing more was said", `,"status":408,"class":"timeout"`)},
+		{answer.Refused(401, nil, nil), pending(" answered 401: nothing more was said", `,"status":401,"class":"auth"`)},
+		{answer.Refused(400, nil, []byte("no credit")), pending(" answered 400: no credit", `,"status":400,"class":"invalid_request"`)},
 		{answer.Refused(404, nil, []byte("gone")), failed(" answered 404: gone", `,"status":404,"class":"invalid_request"`)},
 		{answer.Reported([]byte(`{"code":"server_error","message":"x"}`)), failed(": server_error: x", `,"class":"server"`)},
 		{answer.Permanent("expired"), failed(": expired", `,"class":"invalid_request"`)},

@@ -51,7 +51,7 @@ func (p *provider) Models() []string { return p.endpoint.Models.IDs() }
 func (p *provider) Resolve(id string) (effect.Model, error) {
 	if reason := p.endpoint.Unusable; reason != "" {
 		ref := message.ModelRef{Provider: p.endpoint.Provider, ModelID: id}
-		return nil, &effect.UnknownModel{Ref: ref, Reason: reason}
+		return nil, &effect.UnknownModel{Ref: ref, Reason: reason, Unusable: true}
 	}
 	return &messages{provider: p, spec: p.endpoint.Models.Find(id)}, nil
 }

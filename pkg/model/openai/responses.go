@@ -61,7 +61,7 @@ func (p *responsesProvider) Models() []string { return p.endpoint.Models.IDs() }
 // Resolve returns the model of that id, described or not.
 func (p *responsesProvider) Resolve(id string) (effect.Model, error) {
 	if why := p.endpoint.Unusable; why != "" {
-		return nil, &effect.UnknownModel{Ref: message.ModelRef{Provider: p.endpoint.Provider, ModelID: id}, Reason: why}
+		return nil, &effect.UnknownModel{Ref: message.ModelRef{Provider: p.endpoint.Provider, ModelID: id}, Reason: why, Unusable: true}
 	}
 	return &responsesModel{provider: p, spec: p.endpoint.Models.Find(id)}, nil
 }

@@ -132,6 +132,7 @@ func (m *model) Info() effect.ModelInfo {
 		API:           Name,
 		ContextWindow: m.script.contextWindow,
 		MaxTokens:     m.script.maxTokens,
+		Images:        true,
 	}
 	if m.script.reasoning {
 		info.Thinking = message.ThinkingLevels()[1:] // all but off

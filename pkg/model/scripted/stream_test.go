@@ -169,8 +169,8 @@ func TestInfo(t *testing.T) {
 		id   string
 		want effect.ModelInfo
 	}{
-		{"echo", effect.ModelInfo{ContextWindow: 200_000, MaxTokens: 32_000, Thinking: levels}},
-		{small, effect.ModelInfo{ContextWindow: 4000, MaxTokens: 500}},
+		{"echo", effect.ModelInfo{ContextWindow: 200_000, MaxTokens: 32_000, Thinking: levels, Images: true}},
+		{small, effect.ModelInfo{ContextWindow: 4000, MaxTokens: 500, Images: true}},
 	}
 	for _, tt := range tests {
 		tt.want.API, tt.want.Ref = "scripted", message.ModelRef{Provider: scripted.Name, ModelID: tt.id}

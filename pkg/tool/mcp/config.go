@@ -61,32 +61,14 @@ func suggestion(prefix, name string) string {
 	return fitting[:max(1, min(len(fitting), maxName-len(prefix)))]
 }
 
-// client is what speaks with an address.
-func (c Config) client() (*http.Client, error) {
+// client is what speaks with an address, through w.
+func (c Config) client(w *web) (*http.Client, error) {
 	client, err := c.Client()
-	if err != nil || len(c.Headers) == 0 {
-		return client, err
+	if err != nil {
+		return nil, err
 	}
-	dressed := *client
-	dressed.Transport = &dresser{client.Transport, c.Headers}
-	return &dressed, nil
-}
-
-// dresser adds headers to requests.
-type dresser struct {
-	next    http.RoundTripper
-	headers map[string]string
-}
-
-// RoundTrip implements http.RoundTripper.
-func (d *dresser) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	for name, value := range d.headers {
-		r.Header.Set(name, value)
-	}
-	next := d.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	return next.RoundTrip(r)
+	watched := *client
+	w.next, w.headers = client.Transport, c.Headers
+	watched.Transport = w
+	return &watched, nil
 }

@@ -38,14 +38,14 @@ func list(ctx context.Context, c Config, session *sdk.ClientSession) ([]Listed, 
 	var all []Listed
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
-			return nil, fmt.Errorf("list its tools: %w", err)
+			return nil, err
 		}
 		if len(all) == maxTools {
-			return nil, fmt.Errorf("list its tools: there are more than %d", maxTools)
+			return nil, fmt.Errorf("there are more than %d", maxTools)
 		}
 		l, err := describe(c, t)
 		if err != nil {
-			return nil, fmt.Errorf("list its tools: %s: %w", t.Name, err)
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 		all = append(all, l)
 	}

@@ -156,7 +156,7 @@ func TestResolvesUnstarted(t *testing.T) {
 		}
 	}
 	err := lookup(t, s, "srv__echo").Start(t.Context())
-	if err == nil || !strings.HasPrefix(err.Error(), "MCP server srv: ") || !strings.Contains(err.Error(), "not-there") {
+	if err == nil || !strings.HasPrefix(err.Error(), "MCP server srv: it cannot be started: ") || !strings.Contains(err.Error(), "not-there: no such file") {
 		t.Errorf("started: %v", err)
 	}
 }
@@ -250,15 +250,15 @@ func TestDeath(t *testing.T) {
 
 func TestServersThatDoNotStart(t *testing.T) {
 	for mood, want := range map[string]string{
-		"garbage": "MCP server srv: ",
-		"refuses": "exit code 3: no license found",
-		"silent":  "it was not there within 1s",
+		"garbage": `MCP server srv: it prints "Welcome to the server!", which is no message of the protocol: a server keeps its standard output for those`,
+		"refuses": "MCP server srv: it ended before it was ready, with exit code 3: no license found",
+		"silent":  "MCP server srv: it was not there within 1s; start_timeout gives it longer",
 	} {
 		c := config(t, mood)
 		if mood == "silent" {
 			c.StartTimeout = time.Second
 		}
-		if err := lookup(t, server(t, c), "srv__echo").Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		if err := lookup(t, server(t, c), "srv__echo").Start(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", mood, err)
 		}
 	}
@@ -315,6 +315,39 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// What is no server at an address is told with what it says, and nothing of a key
+// that the address may hold.
+func TestAddressesOfOthers(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/page":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, "<html>log in</html>")
+		case "/other":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"hello":1}`)
+		case "/broken":
+			http.Error(w, "out of\norder", http.StatusInternalServerError)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer web.Close()
+	for path, want := range map[string]string{
+		"/page":   " answers with a page for people (text/html): its url is not that of an MCP server",
+		"/broken": " answers 500 Internal Server Error: out of order",
+		"/other":  ` does not answer as an MCP server does: failed to decode response: invalid message version tag ""; expected "2.0"`,
+		"/gone":   " answers 404 Not Found; its url may be that of something else",
+	} {
+		client := func() (*http.Client, error) { return web.Client(), nil }
+		s := mcp.New(mcp.Config{Name: "srv", URL: web.URL + path + "?key=secret", Client: client, StartTimeout: 10 * time.Second}, "1.0")
+		err := lookup(t, s, "srv__echo").Start(t.Context())
+		if err == nil || err.Error() != "MCP server srv: "+web.URL+path+want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func TestOverHTTP(t *testing.T) {
 	sdkServer := newServer("http")
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return sdkServer }, nil)
@@ -336,12 +369,13 @@ func TestOverHTTP(t *testing.T) {
 		t.Error(err)
 	}
 	stranger := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: client}, "1.0")
-	if err := lookup(t, stranger, "srv__echo").Start(t.Context()); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+	want := "MCP server srv: " + web.URL + " answers 403 Forbidden: who are you?; its headers must hold what lets drover in"
+	if err := lookup(t, stranger, "srv__echo").Start(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("without the header: %v", err)
 	}
 	gone := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: client, StartTimeout: 5 * time.Second}, "1.0")
 	web.Close()
-	if err := lookup(t, gone, "srv__echo").Start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "MCP server srv: ") {
+	if err := lookup(t, gone, "srv__echo").Start(t.Context()); err == nil || err.Error() != "MCP server srv: "+web.URL+" cannot be reached: connection refused" {
 		t.Errorf("nobody there: %v", err)
 	}
 }

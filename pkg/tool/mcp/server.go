@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +28,7 @@ type Server struct {
 type connection struct {
 	session *sdk.ClientSession
 	process *process // nil over HTTP
+	web     *web     // nil of a program
 	dead    chan struct{}
 }
 
@@ -42,6 +42,9 @@ func New(c Config, version string) *Server {
 
 // Name is the server's in the configuration.
 func (s *Server) Name() string { return s.config.Name }
+
+// Prefix begins the names of its tools.
+func (s *Server) Prefix() string { return s.config.Prefix() }
 
 // Lookup finds a tool by its name SERVER__TOOL, whether or not the server has it:
 // that is known once it was started.
@@ -94,13 +97,13 @@ func (s *Server) connect(ctx context.Context) (*connection, error) {
 	defer cancel()
 	c, err := s.start(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("MCP server %s: %w", s.config.Name, s.why(ctx, c, err))
+		return nil, fmt.Errorf("MCP server %s: %w", s.config.Name, err)
 	}
 	listed, err := list(ctx, s.config, c.session)
 	if err != nil {
-		err = s.why(ctx, c, err)
+		err = s.notReady(ctx, c, c.ended(), err)
 		c.close()
-		return nil, fmt.Errorf("MCP server %s: %w", s.config.Name, err)
+		return nil, fmt.Errorf("MCP server %s: its tools cannot be listed: %w", s.config.Name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +143,7 @@ func (s *Server) forget(c *connection) {
 	}
 }
 
-// start brings the server up and shakes hands. The connection of a failure is nil,
-// or has ended.
+// start brings the server up and shakes hands.
 func (s *Server) start(ctx context.Context) (*connection, error) {
 	c := &connection{dead: make(chan struct{})}
 	transport, err := c.reach(s.config)
@@ -151,10 +153,11 @@ func (s *Server) start(ctx context.Context) (*connection, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "drover", Version: s.version}, &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
+		ended := c.ended()
 		if c.process != nil {
 			c.process.stop()
 		}
-		return c, err
+		return nil, s.notReady(ctx, c, ended, err)
 	}
 	c.session = session
 	go func() {
@@ -174,24 +177,21 @@ func (c *connection) reach(config Config) (sdk.Transport, error) {
 		c.process = p
 		return p.transport(), nil
 	}
-	client, err := config.client()
+	c.web = &web{}
+	client, err := config.client(c.web)
 	if err != nil {
 		return nil, err
 	}
 	return &sdk.StreamableClientTransport{Endpoint: config.URL, HTTPClient: client, DisableStandaloneSSE: true}, nil
 }
 
-// why completes an error with how the server ended, or which limit was reached.
-func (s *Server) why(ctx context.Context, c *connection, err error) error {
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
-		err = cause
+// ended says how the process of the connection ended, "" while it runs or when
+// there is none.
+func (c *connection) ended() string {
+	if c.process == nil {
+		return ""
 	}
-	if c != nil && c.process != nil {
-		if how := c.process.ended(); how != "" {
-			return fmt.Errorf("%w (%s)", err, how)
-		}
-	}
-	return err
+	return c.process.ended()
 }
 
 // closePatience is how long a server may take to go after its input was closed.

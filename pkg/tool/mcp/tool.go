@@ -130,9 +130,13 @@ func (t *serverTool) failed(ctx context.Context, c *connection, err error) error
 	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) {
 		t.server.forget(c)
 		c.settle()
-		err = errors.New("it died during the call, which may have had its effect; the next call starts it again")
+		how := ""
+		if ended := c.ended(); ended != "" {
+			how = " (" + ended + ")"
+		}
+		return fmt.Errorf("it died during the call, which may have had its effect; the next call starts it again%s", how)
 	}
-	return t.server.why(ctx, c, err)
+	return t.server.plain(c, err)
 }
 
 // settle ends what is left of a server whose connection has broken.

@@ -1,0 +1,73 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// notReady says, to somebody who can do something about it, why a server is not
+// there. The connection may have ended, and is nil when there never was one; ended
+// is how its process had ended before drover ended it, "" when it had not.
+func (s *Server) notReady(ctx context.Context, c *connection, ended string, err error) error {
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			cause = fmt.Errorf("%w; start_timeout gives it longer", cause)
+		}
+		return cause
+	}
+	if c == nil {
+		return err
+	}
+	if c.process == nil {
+		return s.plain(c, err)
+	}
+	if failed := c.process.unstarted(); failed != "" {
+		return fmt.Errorf("it cannot be started: %s; its argv says what runs", failed)
+	}
+	if line := c.process.head.stray(); line != "" {
+		return fmt.Errorf("it prints %q, which is no message of the protocol: a server keeps its standard output for those", line)
+	}
+	if ended != "" {
+		return fmt.Errorf("it ended before it was ready, with %s", ended)
+	}
+	return s.plain(c, err)
+}
+
+// plain tells an error of the SDK in words that are not about its insides.
+func (s *Server) plain(c *connection, err error) error {
+	if c.web != nil {
+		if said := c.web.said(); said != "" {
+			return fmt.Errorf("%s %s", s.address(), said)
+		}
+	}
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Message != "" && !inner(refused) {
+		return fmt.Errorf("it refuses: %s", refused.Message)
+	}
+	text := jargon().ReplaceAllString(err.Error(), "")
+	if c.web != nil {
+		return fmt.Errorf("%s does not answer as an MCP server does: %s", s.address(), text)
+	}
+	return errors.New(text)
+}
+
+// inner tells an error that the SDK makes itself from one that a server has sent.
+func inner(e *jsonrpc.Error) bool { return e.Code <= -32003 && e.Code >= -32005 }
+
+// jargon is what the SDK puts in front of an error while it passes it on.
+func jargon() *regexp.Regexp {
+	return regexp.MustCompile(`(?:calling|sending) "[A-Za-z/]+": |connection closed: |client is closing: |rejected by transport: `)
+}
+
+// address is where the server is reached, without what may be a key.
+func (s *Server) address() string {
+	u, err := url.Parse(s.config.URL)
+	if err != nil {
+		return "its url"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
