@@ -81,8 +81,9 @@ func mockKill(t *testing.T, w mockWorld) {
 	if text := w.must(t, exitOK, "drive", w.session, "--wait-retry"); !strings.HasSuffix(text, "And here is the whole story.") {
 		t.Errorf("driven on, it says %q", text)
 	}
+	// What was seen need not have been durable yet.
 	said := w.said(t)
-	if len(said) != 5 || !strings.HasPrefix(said[3], "error Once upon") {
+	if len(said) != 5 || !strings.HasPrefix("error Once upon a time", said[3][:min(len(said[3]), len("error Once upon"))]) {
 		t.Errorf("the conversation is %q", said)
 	}
 	if ran, err := os.ReadFile(filepath.Join(w.repo, "ran")); string(ran) != "ran\n" {
