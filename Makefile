@@ -11,7 +11,7 @@ BENCH    ?= .
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race)
 
-.PHONY: build test test-long bench man completions tidy-check
+.PHONY: build test test-long test-mock bench man completions tidy-check
 .PHONY: check-format vet staticcheck test-race test-plain
 
 build:
@@ -61,6 +61,19 @@ test-long:
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$pkg || exit 1; \
 		done; \
 	done
+
+# The providers and the command line against a mock server that others have written.
+# It needs Node.js 20 with npm; the server lies in a folder that is removed again.
+AIMOCK := @copilotkit/aimock@1.43.0
+test-mock:
+	@command -v node >/dev/null || { echo "test-mock: skipped, there is no Node.js (node) to run $(AIMOCK) with"; exit 0; }; \
+	command -v npm >/dev/null || { echo "test-mock: there is Node.js, but no npm to install $(AIMOCK) with" >&2; exit 1; }; \
+	dir=$$(mktemp -d) || exit 1; \
+	trap 'rm -rf "$$dir"' EXIT; trap 'exit 1' HUP INT TERM; \
+	npm install --prefix "$$dir" --ignore-scripts --no-audit --no-fund --loglevel error $(AIMOCK) || \
+		{ echo "test-mock: npm could not install $(AIMOCK)" >&2; exit 1; }; \
+	DROVER_TEST_MOCK="$$dir/node_modules/@copilotkit/aimock/dist/cli.js" \
+		$(GO) test -count=1 -vet=off -timeout $(TESTTIME) -run '^TestMock' ./pkg/model/anthropic ./pkg/model/openai ./internal/cli
 
 # Each figure stands beside its yardstick, measured in the same run. The ones
 # against C SQLite are a module of their own and need a C compiler.

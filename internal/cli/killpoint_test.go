@@ -169,7 +169,13 @@ func (w *pointWorld) driving(t *testing.T, args ...string) *exec.Cmd {
 // with SIGKILL where it is parked before a breakpoint of the kind.
 func (w *pointWorld) killAt(t *testing.T, kind string) {
 	t.Helper()
-	cmd := w.driving(t, "--manual")
+	killBefore(t, w.driving(t, "--manual"), kind)
+}
+
+// killBefore starts a drive that takes steps from its stdin, and kills it where it is
+// parked before a breakpoint of the kind.
+func killBefore(t *testing.T, cmd *exec.Cmd, kind string) {
+	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

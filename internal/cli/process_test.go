@@ -18,6 +18,7 @@ import (
 type process struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
+	given          io.Closer // what only the process keeps open
 }
 
 // drover prepares a run of the real binary on a repository of the test's own.

@@ -11,12 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/enginetest"
+	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/tool"
 )
 
@@ -32,6 +34,10 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// aheadVariable says by how much the clock of a process is ahead, in tests that do not
+// wait.
+const aheadVariable = "DROVER_TEST_AHEAD"
+
 // strictFactory makes a process whose models refuse requests that no provider
 // would take.
 func strictFactory() *factory {
@@ -39,6 +45,9 @@ func strictFactory() *factory {
 		return strings.HasPrefix(pair, "DROVER_TEST_") // of the tests, and strange to a process
 	})
 	f := newFactory(env, newStreams(os.Stdin, os.Stdout, os.Stderr))
+	if ahead, err := time.ParseDuration(os.Getenv(aheadVariable)); err == nil {
+		f.now = func() int64 { return store.SystemNow() + ahead.Milliseconds() }
+	}
 	models := f.models
 	f.models = func() effect.Models {
 		return enginetest.Strict(models(), func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })

@@ -67,14 +67,7 @@ func vendor(field string, events func(text string) []string) http.HandlerFunc {
 		case "headers?":
 			text = "team " + r.Header.Get("X-Team")
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for _, e := range events(text) {
-			var typed struct{ Type string }
-			if json.Unmarshal([]byte(e), &typed); typed.Type != "" {
-				fmt.Fprintf(w, "event: %s\n", typed.Type)
-			}
-			fmt.Fprintf(w, "data: %s\n\n", e)
-		}
+		writeEvents(w, events(text))
 	}
 }
 

@@ -13,8 +13,12 @@ import (
 	"github.com/drover-run/drover/pkg/model/modeltest"
 )
 
-func TestSuite(t *testing.T) {
-	modeltest.Run(t, modeltest.Kit{
+func TestSuite(t *testing.T) { modeltest.Run(t, kit()) }
+
+func TestMock(t *testing.T) { modeltest.RunMock(t, kit()) }
+
+func kit() modeltest.Kit {
+	return modeltest.Kit{
 		New:  anthropic.New,
 		Path: "/v1/messages",
 		Key: func(h http.Header) string {
@@ -49,7 +53,7 @@ func TestSuite(t *testing.T) {
 			"prompt is too long: 210000 tokens > 200000 maximum",
 			"input length and `max_tokens` exceed context limit: the prompt exceeds the context window",
 		},
-	})
+	}
 }
 
 func fault(kind, text string) string {

@@ -31,6 +31,7 @@ func Run(t *testing.T, k Kit) {
 		{"Headers", testHeaders},
 		{"Keys", testKeys},
 		{"Unusable", testUnusable},
+		{"Late", testLate},
 		{"Statuses", testStatuses},
 		{"RetryAfter", testRetryAfter},
 		{"Overflow", testOverflow},
@@ -45,5 +46,21 @@ func Run(t *testing.T, k Kit) {
 		{"NoRetries", testNoRetries},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, k) })
+	}
+}
+
+// testLate: a provider makes its client for the first request: what the endpoint says
+// until then counts.
+func testLate(t *testing.T, k Kit) {
+	w := newWorld(t, k)
+	e := w.endpoint(w.server.Client())
+	p := k.New(e)
+	p.Models()
+	w.model = w.resolve(p)
+	w.model.Info()
+	e.Headers["X-Late"] = "in time"
+	w.say(plain())
+	if got := w.heads[0].Header.Get("X-Late"); got != "in time" {
+		t.Errorf("the header that came late is %q", got)
 	}
 }

@@ -75,10 +75,13 @@ func newWorldWith(t *testing.T, k Kit, o transport.Options) *world {
 }
 
 func (w *world) endpoint(client *http.Client) model.Endpoint {
+	return endpointAt(w.server.URL, client, map[string]string{"X-Team": "drovers"})
+}
+
+func endpointAt(address string, client *http.Client, headers map[string]string) model.Endpoint {
 	return model.Endpoint{
-		Provider: providerName, BaseURL: w.server.URL, Models: catalogue{}, Client: client,
-		Headers: map[string]string{"X-Team": "drovers"},
-		Key:     func(context.Context) (string, error) { return key, nil },
+		Provider: providerName, BaseURL: address, Models: catalogue{}, Client: client, Headers: headers,
+		Key: func(context.Context) (string, error) { return key, nil },
 	}
 }
 

@@ -29,6 +29,8 @@ func TestChatSuite(t *testing.T) {
 	}
 }
 
+func TestMockChat(t *testing.T) { modeltest.RunMock(t, chatKit(Quirks{})) }
+
 func chatKit(q Quirks) modeltest.Kit {
 	k := modeltest.Kit{
 		New: func(e model.Endpoint) model.Provider {

@@ -13,8 +13,12 @@ import (
 	"github.com/drover-run/drover/pkg/model/modeltest"
 )
 
-func TestResponsesSuite(t *testing.T) {
-	modeltest.Run(t, modeltest.Kit{
+func TestResponsesSuite(t *testing.T) { modeltest.Run(t, responsesKit()) }
+
+func TestMockResponses(t *testing.T) { modeltest.RunMock(t, responsesKit()) }
+
+func responsesKit() modeltest.Kit {
+	return modeltest.Kit{
 		New: func(e model.Endpoint) model.Provider {
 			e.BaseURL += "/v1"
 			return New(e)
@@ -48,7 +52,7 @@ func TestResponsesSuite(t *testing.T) {
 			"This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
 		},
 		Lacks: []modeltest.Feature{modeltest.Redacted, modeltest.ErrorResults},
-	})
+	}
 }
 
 // wire writes one event with the members that follow its type.
