@@ -124,7 +124,7 @@ func (o *usageOptions) spending(ctx context.Context, ref store.Ref) (s spending,
 	err = o.view(ctx, ref, func(r store.Reader) error {
 		if !o.withRows() && o.by == "" && o.since == 0 {
 			stats, err := r.Stats(ctx)
-			s.totals = stats.Usage
+			s.totals = tidied(stats.Usage)
 			return err
 		}
 		var sum usageSum

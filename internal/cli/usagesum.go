@@ -2,6 +2,7 @@ package cli
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/drover-run/drover/pkg/message"
 )
@@ -47,5 +48,18 @@ func (s *usageSum) total() message.Usage {
 	u.Cost.CacheRead += s.lost.CacheRead
 	u.Cost.CacheWrite += s.lost.CacheWrite
 	u.Cost.Total += s.lost.Total
+	return u
+}
+
+// tidied is usage that was added up as floats, row by row, without the noise of that:
+// costs are rounded to a millionth of a millionth of a dollar, far below any price and
+// far above what the floats of a session round away. The sum over many sessions of
+// what was not tidied would show the noise of all.
+func tidied(u message.Usage) message.Usage {
+	for _, cost := range []*float64{&u.Cost.Input, &u.Cost.Output, &u.Cost.CacheRead, &u.Cost.CacheWrite, &u.Cost.Total} {
+		if rounded, err := strconv.ParseFloat(strconv.FormatFloat(*cost, 'f', 12, 64), 64); err == nil {
+			*cost = rounded
+		}
+	}
 	return u
 }

@@ -48,3 +48,22 @@ func TestMillionRowsAddUp(t *testing.T) {
 		t.Errorf("merged: %d rows, %v, want %v", both.rows, both.totals.total().Cost.Total, want)
 	}
 }
+
+// Sessions whose own totals are plain sums of floats add up to the decimal sum, too.
+func TestSessionsAddUp(t *testing.T) {
+	var all usageSum
+	noisy := 0
+	for range 10_000 {
+		var session message.Usage
+		for range 55 {
+			session = session.Add(message.Usage{Cost: message.Cost{Input: 0.0036, Total: 0.010065}})
+		}
+		if session.Cost.Input != 0.198 {
+			noisy++
+		}
+		all.add(tidied(session))
+	}
+	if got := all.total().Cost; noisy == 0 || got.Input != 1980 || got.Total != 5535.75 {
+		t.Errorf("%v of %d noisy sessions", got, noisy)
+	}
+}
