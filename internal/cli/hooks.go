@@ -184,9 +184,10 @@ func toldHook(e engine.Event) string {
 	return fmt.Sprintf("the %s hook failed: %s", e.Hook, escapeLine(e.ErrorText))
 }
 
-// hookFailed is a pass that a hook rejected.
-func hookFailed(e *engine.HookFailed) func(*object) {
+// hookFailed is a pass that a hook rejected, of a session where it is known.
+func hookFailed(session string, e *engine.HookFailed) func(*object) {
 	return func(o *object) {
+		o.optStr("session", session)
 		o.str("lane", e.Lane)
 		o.str("operationId", e.OperationID)
 		o.str("hook", e.Hook)

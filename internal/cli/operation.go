@@ -92,6 +92,9 @@ func (o *operation) carry(ctx context.Context, e *engaged, a accepted, accept ac
 	d, err := lane.Drive(ctx, engine.DriveOptions{OperationID: id, Deadline: o.deadline, WaitForRetry: !o.noWait})
 	d, err = ended(ctx, pursuit{a.ref.ID, o.lane, id, o.namingLane(a.ref, o.lane)}, d, err)
 	follow.endLine()
+	if f := explain(err); f != nil && f.code == exitRefused {
+		return err // a refusal is no result
+	}
 	if a.again {
 		// Others may have driven it: what they used was not seen here. A session that
 		// the deadline has closed tells nothing any more.

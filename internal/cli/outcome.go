@@ -63,10 +63,12 @@ func ended(ctx context.Context, p pursuit, d engine.DriveOutcome, err error) (en
 	err = bySignal(ctx, err)
 	f := explain(err)
 	_, panicked := errors.AsType[*store.Panicked](err)
-	if panicked || f.tag == "interrupted" || f.tag == "hook_failed" {
-		return d, f.withHint("go on with `drover drive %s`", p.at)
+	if hook, ok := errors.AsType[*engine.HookFailed](err); ok {
+		f.details = hookFailed(p.session, hook)
+	} else if !panicked && f.tag != "interrupted" {
+		return d, err
 	}
-	return d, err
+	return d, f.withHint("go on with `drover drive %s`", p.at)
 }
 
 // settledFailure fills in how an operation failed, false when it did not.

@@ -121,7 +121,7 @@ func refusalDetails(t tagged) func(*object) {
 	case *engine.NoActiveOperation:
 		return func(o *object) { o.str("lane", e.Lane) }
 	case *engine.HookFailed:
-		return hookFailed(e)
+		return hookFailed("", e)
 	case *engine.LaneNotFound:
 		return func(o *object) {
 			o.str("lane", e.Lane)

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
+	"github.com/drover-run/drover/pkg/telemetry"
 )
 
 // Event is an observation of §5.5.
@@ -18,6 +20,8 @@ type bus struct {
 	line store.Line
 	// guard keeps a listener that panics from ending the process.
 	guard func(func() error) error
+	// spans is what the handling of a lane's events is told below; nil tells nothing.
+	spans func(lane string) telemetry.Context
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -78,13 +82,30 @@ func (b *bus) deliver(events []op.Event) {
 		for _, e := range events {
 			for _, l := range listeners {
 				if l.joined {
-					l.listen(e)
+					b.tell(l, e)
 				}
 			}
 		}
 		return nil
 	})
 }
+
+// tell has one listener handle one event, in a span of its own (spec §5.8). Updates
+// have none: an answer has thousands, which would crowd out what they are a part of.
+func (b *bus) tell(l *listener, e op.Event) {
+	if b.spans == nil || e.Type == op.EventMessageUpdate || e.Type == op.EventToolUpdate {
+		l.listen(e)
+		return
+	}
+	span := b.spans(e.Lane).Start(telemetry.SpanEvent, telemetry.String("pi.event", string(e.Type)))
+	failed := errListener
+	defer func() { span.End(failed) }()
+	l.listen(e)
+	failed = nil
+}
+
+// errListener is a listener that panicked, which the guard makes a fault.
+var errListener = errors.New("the listener panicked")
 
 // enqueue admits events in order without waiting for their delivery.
 func (b *bus) enqueue(events []op.Event) *store.Ticket {

@@ -54,7 +54,8 @@ func New(ctx context.Context, o Options) (*Harness, error) {
 	}
 	o.Session.OnFault(h.fault)
 	if !telemetry.Off(o.Telemetry) {
-		o.Session.Trace(h.writeParent)
+		o.Session.Trace(h.spanParent)
+		h.events.spans = h.spanParent
 	}
 	return h, nil
 }

@@ -98,9 +98,9 @@ func (s *spans) end(outcome DriveKind, err error) {
 	s.operation.End(err)
 }
 
-// writeParent is what a commit of a lane is told below: the innermost span of the
-// lane's pass, or what the harness is told below (spec §5.8).
-func (h *Harness) writeParent(lane string) telemetry.Context {
+// spanParent is what commits and events of a lane are told below: the innermost span
+// of the lane's pass, or what the harness is told below (spec §5.8).
+func (h *Harness) spanParent(lane string) telemetry.Context {
 	l, err := h.Lane(lane)
 	if err != nil {
 		return h.opts.Telemetry

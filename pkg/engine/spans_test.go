@@ -59,11 +59,11 @@ func (s *recorded) End(err error) {
 	s.failed = err != nil
 }
 
-// outline draws the spans as a tree, commits left out.
+// outline draws the spans as a tree, commits and events left out.
 func (s *recorded) outline(depth int) string {
 	var b strings.Builder
 	for _, c := range s.below {
-		if c.name == telemetry.SpanWrite {
+		if c.name == telemetry.SpanWrite || c.name == telemetry.SpanEvent {
 			continue
 		}
 		fmt.Fprintf(&b, "%s%s\n%s", strings.Repeat("  ", depth), strings.TrimPrefix(c.name, "pi."), c.outline(depth+1))
@@ -140,6 +140,66 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// Each listener's handling of an event is told below what it is an event of, but for
+// updates; one that panics has failed.
+func TestSpansOfEvents(t *testing.T) {
+	w := enginetest.InMemory(t)
+	told := newRecorder()
+	w.Options.Telemetry = &told.root
+	w.Model.Reply = enginetest.Sequence(enginetest.Say("said"), enginetest.Say("said"))
+	w.Open() // with a listener of the world's
+	var heard []string
+	w.Harness.On(func(e op.Event) { heard = append(heard, string(e.Type)) })
+	panics := op.EventType("")
+	w.Harness.On(func(e op.Event) {
+		if e.Type == panics {
+			panic("MARKER")
+		}
+	})
+	id := w.Accept("hi")
+	accepted := len(heard)
+	w.Drive(engine.DriveOptions{OperationID: id})
+	events, above := map[string]int{}, 0
+	told.root.walk(func(parent, s *recorded) {
+		if s.name != telemetry.SpanEvent {
+			return
+		}
+		events[s.attr("pi.event").(string)]++
+		if parent == &told.root {
+			above++ // those of the acceptance, which no pass is a part of
+		}
+		if s.ended != 1 || s.failed {
+			t.Errorf("%+v below %s", s, parent.name)
+		}
+	})
+	if above != 3*accepted {
+		t.Errorf("%d spans are below no operation, want %d", above, 3*accepted)
+	}
+	want := map[string]int{}
+	for _, e := range heard {
+		if e != string(op.EventMessageUpdate) {
+			want[e] += 3
+		}
+	}
+	if diff := cmp.Diff(want, events); diff != "" || events[string(op.EventMessageEnd)] == 0 || !slices.Contains(heard, string(op.EventMessageUpdate)) {
+		t.Errorf("%s\nheard %q", diff, heard)
+	}
+
+	panics = op.EventTurnEnd
+	if _, err := w.Lane.Drive(t.Context(), engine.DriveOptions{OperationID: w.Accept("again")}); err == nil {
+		t.Error("a listener that panics is no fault")
+	}
+	failed := 0
+	told.root.walk(func(_, s *recorded) {
+		if s.name == telemetry.SpanEvent && s.failed {
+			failed++
+		}
+	})
+	if failed != 1 {
+		t.Errorf("%d listeners failed", failed)
+	}
+}
+
 // The other two kinds of operation have spans of their own.
 func TestSpanNames(t *testing.T) {
 	for kind, want := range map[op.Kind]string{
@@ -178,7 +238,7 @@ func TestSpansOfEverything(t *testing.T) {
 		})
 		for _, name := range []string{
 			telemetry.SpanRun, telemetry.SpanCheckpoint, telemetry.SpanTurn, telemetry.SpanStep,
-			telemetry.SpanTool, telemetry.SpanHook, telemetry.SpanSleep, telemetry.SpanWrite, telemetry.SpanRequest,
+			telemetry.SpanTool, telemetry.SpanHook, telemetry.SpanSleep, telemetry.SpanWrite, telemetry.SpanRequest, telemetry.SpanEvent,
 		} {
 			if names[name] == 0 {
 				t.Errorf("%s is never told", name)

@@ -38,6 +38,7 @@ const (
 	SpanTool       = "pi.harness.tool"
 	SpanHook       = "pi.harness.hook"
 	SpanSleep      = "pi.harness.sleep"
+	SpanEvent      = "pi.harness.event_handler"
 	SpanWrite      = "pi.session.write"
 	SpanRequest    = "pi.ai.request"
 )
