@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +27,7 @@ import (
 
 // answerChild is the name by which the test binary is the process whose memory is
 // measured. Its arguments are an encoding, the sizes of the answer and of a chunk
-// in bytes, and a folder.
+// in bytes, and a folder; or the word drover and those of a command.
 const answerChild = "answer-child"
 
 // BenchmarkAnswerMemory is by how many bytes the peak of a process grows for each
@@ -44,11 +48,64 @@ func BenchmarkAnswerMemory(b *testing.B) {
 	}
 }
 
-// answerPeak is the peak of a process, in MB.
+// BenchmarkAnswerMemoryOfProviders is the same for the command line and an answer that
+// comes over the network: the peaks of prompts with answers of 5 MB and 50 MB over that
+// of one with an answer of a few words (D63), and by how many bytes the peak grows for
+// each byte that the longer one has more.
+func BenchmarkAnswerMemoryOfProviders(b *testing.B) {
+	const short, long = 5, 50
+	for _, api := range vendorInterfaces() {
+		b.Run(api.name, func(b *testing.B) {
+			peaks := map[int]float64{}
+			for b.Loop() {
+				least := providerPeak(b, api, 1<<10)
+				for _, mb := range []int{short, long} {
+					peaks[mb] = max(peaks[mb], providerPeak(b, api, mb<<20)-least)
+				}
+			}
+			for mb, peak := range peaks {
+				b.ReportMetric(peak, fmt.Sprintf("MB-of-%dMB", mb))
+			}
+			b.ReportMetric((peaks[long]-peaks[short])/(long-short), "peak/answer")
+		})
+	}
+}
+
+// providerPeak is the peak of a prompt with an answer of that many bytes, in MB.
+func providerPeak(tb testing.TB, api vendorInterface, size int) float64 {
+	tb.Helper()
+	const chunk = 1 << 10
+	events := api.begun(strings.Repeat("lorem ip", chunk/8))
+	rest := api.text(strings.Repeat("lorem ip", size/8))[len(events):]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		last := len(events) - 1
+		writeEvents(w, events[:last])
+		for range size / chunk {
+			writeEvents(w, events[last:])
+		}
+		writeEvents(w, rest)
+	}))
+	defer server.Close()
+	dir := tb.TempDir()
+	config := filepath.Join(dir, "config.yaml")
+	text := fmt.Sprintf("{repo: %q, providers: {%s: {base_url: %q, models: {llama: {context_window: 200000, max_tokens: 32000}}}}}", dir, api.provider(), server.URL+api.path)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return childPeak(tb, "drover", "prompt", "-q", "--new", "hi", "--model", api.model, "--config", config)
+}
+
+// answerPeak is the peak of a run without a command line, in MB.
 func answerPeak(tb testing.TB, driver string, mb int) float64 {
 	tb.Helper()
+	return childPeak(tb, driver, strconv.Itoa(mb<<20), strconv.Itoa(1<<10), tb.TempDir())
+}
+
+func childPeak(tb testing.TB, args ...string) float64 {
+	tb.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Args = []string{answerChild, driver, strconv.Itoa(mb << 20), strconv.Itoa(1 << 10), tb.TempDir()}
+	cmd.Args = append([]string{answerChild}, args...)
+	cmd.Env = append(os.Environ(), "ANTHROPIC_API_KEY=sk-test", "OPENAI_API_KEY=sk-test")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	kb, convErr := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
@@ -70,6 +127,12 @@ func answerMain() {
 }
 
 func runAnswer(args []string) error {
+	if args[0] == "drover" {
+		if code := Main(args[1:], os.Environ(), strings.NewReader(""), io.Discard, os.Stderr); code != 0 {
+			return fmt.Errorf("exit code %d", code)
+		}
+		return nil
+	}
 	tightenCollector()
 	size, err1 := strconv.Atoi(args[1])
 	chunk, err2 := strconv.Atoi(args[2])

@@ -185,3 +185,37 @@ func splitTurn(t *testing.T, m modeltest.ChatMessage) []modeltest.ChatMessage {
 	}
 	return all
 }
+
+// The server finds calls and results in the words of every interface.
+func TestVendorUnpaired(t *testing.T) {
+	for _, tt := range []struct{ api, question, call, result string }{
+		{
+			"messages", `{"role":"user","content":"x"}`,
+			`{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"bash","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"x"}]}`,
+		},
+		{
+			"responses", `{"role":"user","content":[{"type":"input_text","text":"x"}]}`,
+			`{"type":"function_call","call_id":"a","name":"bash","arguments":"{}"}`, `{"type":"function_call_output","call_id":"a","output":"x"}`,
+		},
+		{
+			"completions", `{"role":"user","content":"x"}`,
+			`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"bash","arguments":"{}"}}]}`,
+			`{"role":"tool","tool_call_id":"a","content":"x"}`,
+		},
+	} {
+		api := vendorInterface{name: tt.api}
+		field := map[string]string{"messages": "messages", "responses": "input", "completions": "messages"}[tt.api]
+		says := func(messages ...string) string {
+			return api.unpaired(t, fmt.Sprintf(`{%q:[%s]}`, field, strings.Join(messages, ",")))
+		}
+		if why := says(tt.question, tt.call, tt.result); why != "" {
+			t.Errorf("%s: %s", tt.api, why)
+		}
+		for _, wrong := range [][]string{{tt.question, tt.call}, {tt.question, tt.call, tt.question}, {tt.question, tt.result}} {
+			if says(wrong...) == "" {
+				t.Errorf("%s: nothing is wrong with %s", tt.api, wrong)
+			}
+		}
+	}
+}
