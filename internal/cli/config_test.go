@@ -25,7 +25,7 @@ func TestConfigDefaults(t *testing.T) {
 		steering:   op.QueueOne, followUp: op.QueueOne, toolExecution: op.Parallel,
 		leaseTTL: 30 * time.Second, output: formatText,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, promptConfig{}, hookPrograms{}, programs{}, located{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, promptConfig{}, hookPrograms{}, programs{}, mcpServers{}, located{})); diff != "" {
 		t.Error(diff)
 	}
 }

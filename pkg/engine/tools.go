@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -227,7 +228,7 @@ func (b *batch) prepare(source int) (effect.Tool, json.RawMessage, *message.Tool
 		return nil, nil, synthetic("invalid_arguments", "invalid arguments: "+call.ArgumentsError+"; the call was not run"), nil
 	}
 	if b.repeated(source) {
-		return nil, nil, synthetic("repeated_id", fmt.Sprintf("an earlier call of this answer has the same id, %q, so this one may be the same call once more; it was not run", call.ID)), nil
+		return nil, nil, synthetic("repeated_call", fmt.Sprintf("an earlier call of this answer is the same, id %q included: this one was not run once more", call.ID)), nil
 	}
 	tool, ok := b.tools[call.Name]
 	if !ok {
@@ -254,11 +255,14 @@ func (b *batch) prepare(source int) (effect.Tool, json.RawMessage, *message.Tool
 	return tool, args, nil, nil
 }
 
-// repeated reports a call whose id an earlier one of the answer has: a result says
-// only by its id what it belongs to.
+// repeated reports a call that an earlier one of the answer equals, id included: it was
+// sent twice. Calls that share no more than their id are several, of a model or server
+// that does not number them (spec §3.8).
 func (b *batch) repeated(source int) bool {
-	id := b.calls[source].ID
-	return id != "" && slices.ContainsFunc(b.calls[:source], func(c message.Block) bool { return c.ID == id })
+	call := b.calls[source]
+	return call.ID != "" && slices.ContainsFunc(b.calls[:source], func(c message.Block) bool {
+		return c.ID == call.ID && c.Name == call.Name && bytes.Equal(c.Arguments, call.Arguments)
+	})
 }
 
 // adoptOrphan settles a call whose process is gone: a safe one runs again with

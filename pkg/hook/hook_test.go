@@ -394,7 +394,7 @@ func TestAbortPatience(t *testing.T) {
 		if hung.Err() != nil {
 			t.Error("an abort ends a program at once")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if context.Cause(hung) != errAborted || context.Cause(ended) != context.Canceled {
 			t.Errorf("got %v and %v", context.Cause(hung), context.Cause(ended))
