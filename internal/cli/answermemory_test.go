@@ -133,7 +133,7 @@ func runAnswer(args []string) error {
 		}
 		return nil
 	}
-	tightenCollector()
+	tuneCollector()
 	size, err1 := strconv.Atoi(args[1])
 	chunk, err2 := strconv.Atoi(args[2])
 	if err := errors.Join(err1, err2); err != nil {

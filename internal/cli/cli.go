@@ -19,7 +19,7 @@ func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return tool.SupervisorMain(args[1:]) // before anything else takes signals or descriptors
 	}
 	if os.Getenv("GOGC") == "" {
-		tightenCollector()
+		tuneCollector()
 	}
 	return int(run(newFactory(env, newStreams(stdin, stdout, stderr)), args))
 }
