@@ -88,6 +88,13 @@ func TestProblems(t *testing.T) {
 			[]store.Problem{bad("branch_index", segmentOfD, "it stands on number 2 of segment x, which has no such row")}},
 		"no base": {onBase(`NULL`, 2),
 			[]store.Problem{bad("branch_index", segmentOfD, `it stands on entry "", the parent of its oldest entry is "a"`)}},
+		"no base, and a number that is none": {`UPDATE branch_meta SET base_seq = 'x' WHERE branch_id = '5'`,
+			[]store.Problem{bad("branch_index", segmentOfD, "a column of its description holds something else than it should")}},
+		"a row's number that is none": {`UPDATE branch_entries SET entry_seq = 'x' WHERE branch_id = '5' AND entry_id = 'd'`,
+			[]store.Problem{
+				bad("branch_index", segmentOfD, "a column of its description holds something else than it should"),
+				bad("branch_index", segmentOfD, "a column of its row of entry d holds something else than it should"),
+			}},
 		"rows beside their base": {`UPDATE branch_meta SET base_branch_id = '1', base_seq = 2 WHERE branch_id = '5'`,
 			[]store.Problem{bad("branch_index", segmentOfD, `it stands on entry "a", the parent of its oldest entry is ""`)}},
 	}

@@ -36,7 +36,8 @@ func (f *findings) segments(ctx context.Context, h *handle) error {
 		var name, tip, on, foot, parent, newest string
 		var tipSeq, onSeq, newestSeq int64
 		if err := rows.Scan(&name, &tip, &tipSeq, &on, &onSeq, &foot, &parent, &newest, &newestSeq); err != nil {
-			return false, err
+			f.segment(name, "a column of its description holds something else than it should")
+			return len(*f) < maxFindings, nil
 		}
 		switch {
 		case newest == "":
@@ -68,7 +69,8 @@ func (f *findings) segmentRows(ctx context.Context, h *handle) error {
 		var name, id, kind, parent, entryKind string
 		var seq, entrySeq int64
 		if err := rows.Scan(&name, &id, &seq, &kind, &parent, &entrySeq, &entryKind); err != nil {
-			return false, err
+			f.segment(name, "a column of its row of entry %s holds something else than it should", id)
+			return len(*f) < maxFindings, nil
 		}
 		switch {
 		case entryKind == "":

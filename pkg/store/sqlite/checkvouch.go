@@ -193,7 +193,7 @@ func (v *voucher) segments(ctx context.Context, h *handle) error {
 // foot is the entry that a segment stands on.
 func (v *voucher) foot(on, number driver.Value) (store.IDKey, bool) {
 	if on == nil {
-		return v.root, true
+		return v.root, number == nil
 	}
 	name, ok := on.(string)
 	seq, numbered := number.(int64)

@@ -373,7 +373,11 @@ func TestOverHTTP(t *testing.T) {
 	if err := lookup(t, stranger, "srv__echo").Start(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("without the header: %v", err)
 	}
-	gone := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: client, StartTimeout: 5 * time.Second}, "1.0")
+	// A connection of before would tell of its own end first.
+	fresh := func() (*http.Client, error) {
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, nil
+	}
+	gone := mcp.New(mcp.Config{Name: "srv", URL: web.URL, Client: fresh, StartTimeout: 5 * time.Second}, "1.0")
 	web.Close()
 	if err := lookup(t, gone, "srv__echo").Start(t.Context()); err == nil || err.Error() != "MCP server srv: "+web.URL+" cannot be reached: connection refused" {
 		t.Errorf("nobody there: %v", err)
