@@ -306,7 +306,7 @@ func (e *editor) fixed(raw []byte, field string) {
 	if e.rules.Empty() || !e.rules.may(raw) {
 		return
 	}
-	if !e.rules.patterns {
+	if !e.rules.needText(raw) {
 		e.refuse(field)
 		return
 	}

@@ -159,3 +159,30 @@ func TestB14ChangedSincePlanned(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 }
+
+// B44: JSON in a text may spell its backslashes, and the digits of its escapes, as
+// escapes of the JSON around it.
+func TestB44EscapesOfEscapes(t *testing.T) {
+	for _, d := range drivers() {
+		for data, literal := range map[string]string{
+			`{\"k\":\"pa\u005c\"ss\"}`:         `pa"ss`,
+			`{\"k\":\"pa\u005c\u0022ss\"}`:     `pa"ss`,
+			`{\"k\":\"caf\u005cu00e9\"}`:       `café`,
+			`{\"k\":\"caf\\u005cu00e9\"}`:      `café`,
+			`{\"k\":\"a\u005c/b9\"}`:           `a/b9`,
+			`\\u006\u0031bc9`:                  `abc9`,
+			`{\"k\":\"\\u0\u0030\u00361bc9\"}`: `abc9`,
+		} {
+			w := newWorld(t, d)
+			w.entry(store.TypeCustom, "note", `{"data":"`+data+`"}`)
+			if p := w.rewrite(&rewrite.Selection{Rules: rules(t, literal+" ==> [GONE]")}); p.Redactions != 1 {
+				t.Errorf("%s: %d redactions of %s in %s", d.Name(), p.Redactions, literal, data)
+			}
+			for _, r := range records(t, w.s) {
+				if r.Entry != nil && !strings.Contains(string(r.Entry.Payload), "[GONE]") {
+					t.Errorf("%s: %s is %s", d.Name(), data, r.Entry.Payload)
+				}
+			}
+		}
+	}
+}

@@ -64,7 +64,8 @@ func (r *Rewrite) prove(ctx context.Context, q store.Reader, path string) error 
 	}()
 	said, unsound := r.read(ctx, q)
 	lies := <-searched
-	if unsound == nil && len(said) == 0 && len(lies.found) > 0 { // a record is a better name than a byte
+	// A record is a better name than a byte.
+	if unsound == nil && len(said) == 0 && (len(lies.found) > 0 || r.Proof.indirect) {
 		said, unsound = r.Proof.Records(ctx, q)
 	}
 	found := append(said, lies.found...)

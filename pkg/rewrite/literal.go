@@ -127,7 +127,7 @@ func (l *literal) spelledFrom(b []byte, from int, raw bool) span {
 			p = run
 			continue
 		}
-		l.candidates(b, run, func(k int) {
+		try := func(k int) {
 			s := p - l.starts[k]
 			if s < from || found.start >= 0 && s >= found.start || !bytes.Equal(b[s:p], l.plain[:l.starts[k]]) {
 				return
@@ -138,7 +138,11 @@ func (l *literal) spelledFrom(b []byte, from int, raw bool) span {
 			if e := l.match(b, p, k); e >= 0 {
 				found = span{s, e}
 			}
-		})
+		}
+		l.candidates(b, run, try)
+		if end := backslashesEnd(b, p); end > run {
+			l.candidates(b, end, try)
+		}
 		p = run
 	}
 	return found
@@ -206,10 +210,7 @@ func (l *literal) step(b []byte, i, k int, lent bool) int {
 	if plain := l.plain[l.starts[k] : l.starts[k]+n]; bytes.HasPrefix(b[i:], plain) {
 		return i + n
 	}
-	run := i
-	for run < len(b) && b[run] == '\\' {
-		run++
-	}
+	run := backslashesEnd(b, i)
 	if run == len(b) || run == i && !lent {
 		return -1
 	}
@@ -225,14 +226,40 @@ func (l *literal) step(b []byte, i, k int, lent bool) int {
 	case !utf16.IsSurrogate(unit):
 		return -1
 	}
-	low := run + 5
-	for low < len(b) && b[low] == '\\' {
-		low++
-	}
+	low := backslashesEnd(b, run+5)
 	if second, ok := hexUnit(b, low); ok && low > run+5 && utf16.DecodeRune(unit, second) == r {
 		return low + 5
 	}
 	return -1
+}
+
+// backslashesEnd is where a run of backslashes that begins at b[i] ends. One that is
+// itself spelled as an escape, as JSON in JSON text may have it, is a part of the run.
+func backslashesEnd(b []byte, i int) int {
+	for begin := i; ; {
+		for i < len(b) && b[i] == '\\' {
+			i++
+		}
+		if unit, ok := hexUnit(b, i); !ok || unit != '\\' || i == begin {
+			return i
+		}
+		i += 5
+	}
+}
+
+// roundabout reports whether b escapes a hexadecimal digit or a u. Such an escape may
+// be a part of one in the JSON that a text holds: only decoding the text shows that.
+func roundabout(b []byte) bool {
+	for {
+		at := bytes.Index(b, []byte(`\u00`))
+		if at < 0 {
+			return false
+		}
+		b = b[at+1:]
+		if unit, ok := hexUnit(b, 0); ok && ('0' <= unit && unit <= '9' || 'a' <= unit|0x20 && unit|0x20 <= 'f' || unit == 'u') {
+			return true
+		}
+	}
 }
 
 // backslashes passes over one spelling of need backslashes: as many or more, or

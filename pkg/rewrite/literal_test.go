@@ -46,6 +46,8 @@ func TestLiteralSpellings(t *testing.T) {
 		"lower nested":    quoted(t, escapeAll(marker, `\u%04x`)),
 		"after a newline": `\n` + html,
 		"after slashes":   `\\\\` + html,
+		"escaped slashes": strings.ReplaceAll(quoted(t, html), `\\`, `\u005c`),
+		"half of them":    strings.ReplaceAll(quoted(t, quoted(t, html)), `\\\\`, `\u005c\\`),
 	} {
 		for _, around := range []string{"", "some text ", `\"x\" `, "é"} {
 			b := []byte(around + text + around)

@@ -19,6 +19,10 @@ type Proof struct {
 	literals []*literal
 	rules    *Rules
 	ids      map[string]struct{}
+
+	// indirect tells that a file had bytes that do not show by themselves what they
+	// say.
+	indirect bool
 }
 
 // NewProof collects the texts of rules, which may be nil, and others, none of
@@ -156,6 +160,7 @@ func (p *Proof) file(ctx context.Context, path string) (at int64, err error) {
 		if err != nil && !ended {
 			return -1, err
 		}
+		p.indirect = p.indirect || roundabout(buf)
 		if i := p.inBytes(buf, true); i >= 0 {
 			return offset + int64(i), nil
 		}
@@ -248,9 +253,10 @@ func (p *Proof) inJSON(raw []byte) bool {
 		return true
 	}
 	found := false
-	if !p.literal() {
+	if indirect := roundabout(raw); indirect || !p.literal() {
 		eachText(raw, func(text []byte) bool {
-			found = p.rules.inText(text)
+			found = p.rules.inText(text) || indirect && p.inBytes(text, false) >= 0 ||
+				roundabout(text) && p.inJSON(bytes.Clone(text))
 			return !found
 		})
 	}

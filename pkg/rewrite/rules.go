@@ -56,13 +56,13 @@ func (r *rule) matches(text []byte, raw bool) bool {
 	return start >= 0
 }
 
-// may reports whether a rule can match a text in the JSON value raw. Patterns are
-// about decoded texts, of which only a walk over all of them knows.
+// may reports whether a rule can match a text in the JSON value raw. Of decoded
+// texts, which patterns are about, only a walk over all of them knows.
 func (rs *Rules) may(raw []byte) bool {
 	if rs.Empty() {
 		return false
 	}
-	if rs.patterns {
+	if rs.needText(raw) {
 		return true
 	}
 	for i := range rs.rules {
@@ -72,6 +72,10 @@ func (rs *Rules) may(raw []byte) bool {
 	}
 	return false
 }
+
+// needText reports whether the raw form of a JSON value does not tell if a rule
+// matches in it.
+func (rs *Rules) needText(raw []byte) bool { return rs.patterns || roundabout(raw) }
 
 // inText reports whether a rule matches a decoded text.
 func (rs *Rules) inText(text []byte) bool {
