@@ -56,6 +56,8 @@ failed are tried again. Stdin is not remembered.` +
 				return usagef("which files? Name at least one PATH")
 			}
 			o.paths = args
+			scratch := f.withScratch()
+			defer func() { err = errors.Join(err, scratch.Close()) }()
 			if o.base, err = f.base("import-v3"); err != nil {
 				return err
 			}

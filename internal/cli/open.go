@@ -18,6 +18,19 @@ import (
 // drivers are the encodings that sessions may have, the default first.
 func drivers() []store.Driver { return []store.Driver{sqlite.Driver{}, jsonl.Driver{}} }
 
+// withScratch makes the encodings ready to write many small sessions. The caller
+// closes the scratch when all is written.
+func (f *factory) withScratch() *sqlite.Scratch {
+	scratch := &sqlite.Scratch{}
+	for i, d := range f.drivers {
+		if d, ok := d.(sqlite.Driver); ok {
+			d.Scratch = scratch
+			f.drivers[i] = d
+		}
+	}
+	return scratch
+}
+
 // repoFor describes the configured repository; command names the work in the
 // lease, so that who is refused learns what the owner is doing. socket names the
 // owner socket of an open session, nil for none.

@@ -69,6 +69,8 @@ type Backend interface {
 type Snapshot struct {
 	Header  Header
 	NextSeq int64
+	// Size is about how many bytes the records have, 0 where that is not known.
+	Size    int64
 	Records iter.Seq2[Record, error]
 	// Outline is Records without the payloads of entries and ledger rows, where
 	// leaving them out saves reading them; nil elsewhere. See Skeleton.

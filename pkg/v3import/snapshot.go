@@ -33,6 +33,7 @@ func (s *Session) Snapshot() *store.Snapshot {
 	return &store.Snapshot{
 		Header:  s.Header,
 		NextSeq: after,
+		Size:    s.Bytes,
 		Records: s.records,
 		Close:   func() error { return nil },
 	}

@@ -23,7 +23,7 @@ const (
 
 	sqlNewSegment = `INSERT INTO branch_meta(branch_id, tip_entry_id, tip_seq, base_branch_id, base_seq)
 	VALUES(?1, ?2, ?3, nullif(?4, ''), nullif(?5, 0))`
-	sqlNewRow  = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type) VALUES(?1, ?2, ?3, ?4)`
+	sqlNewRow  = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type) VALUES(?, ?, ?, ?)`
 	sqlCopyRun = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
 	SELECT ?1, entry_id, entry_seq, entry_type FROM branch_entries
 	WHERE branch_id = ?2 AND entry_seq > ?3 AND entry_seq <= ?4`

@@ -68,7 +68,11 @@ func (d Driver) build(ctx context.Context, path string, snap *store.Snapshot, o 
 
 // fill writes the snapshot and has it judged.
 func (d Driver) fill(ctx context.Context, temp string, snap *store.Snapshot, o store.BuildOptions) error {
-	if err := fill(ctx, temp, snap); err != nil || o.Judge == nil {
+	write := fill
+	if d.Scratch.suits(snap) {
+		write = d.compose
+	}
+	if err := write(ctx, temp, snap); err != nil || o.Judge == nil {
 		return err
 	}
 	// What a reader leaves beside the file belongs to nobody.
@@ -135,19 +139,30 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 	if err := h.run(sqlTables); err != nil {
 		return err
 	}
+	tree, err := h.load(ctx, snap)
+	if err != nil {
+		return err
+	}
+	if err := h.run(sqlIndexes); err != nil {
+		return err
+	}
+	return h.index(ctx, tree.newestFirst())
+}
+
+// load fills the tables of the session.
+func (h *handle) load(ctx context.Context, snap *store.Snapshot) (tree structures, err error) {
 	s := sessionRow{header: snap.Header, nextSeq: max(snap.NextSeq, 1)}
 	s.header.NextSeq = 0 // the session row holds it
 	var stats store.Stats
-	var tree structures
 	for r, err := range snap.Records {
 		if err == nil {
 			err = context.Cause(ctx)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = h.put(&r)
 		}
-		if err := h.put(&r); err != nil {
-			return err
+		if err != nil {
+			return tree, err
 		}
 		stats = stats.Add(r)
 		s.nextSeq = max(s.nextSeq, r.Seq+1)
@@ -156,13 +171,7 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 			tree.add(&r.Entry.Structure)
 		}
 	}
-	if err := h.insertSession(s, stats); err != nil {
-		return err
-	}
-	if err := h.run(sqlIndexes); err != nil {
-		return err
-	}
-	return h.index(ctx, tree.newestFirst())
+	return tree, h.insertSession(s, stats)
 }
 
 // structures keeps those of a session that is small, so that they need not be read

@@ -254,28 +254,36 @@ func TestBuildLeavesNothing(t *testing.T) {
 		"a younger parent":    {snap: store.NewSnapshot(header("s1"), []store.Record{entry("a", "b", 1), entry("b", "", 2)}), want: nil},
 		"an id that is taken": {snap: store.NewSnapshot(header("s1"), []store.Record{entry("a", "", 1), entry("a", "", 2)}), want: nil},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			system := &fsxtest.FS{}
-			if c.rule.Op != "" {
-				system.Fail(c.rule)
+	scratch := &Scratch{}
+	defer func() { mustClose(t, scratch) }()
+	for _, d := range []Driver{{}, {Scratch: scratch}} {
+		for name, c := range cases {
+			if d.Scratch != nil {
+				name += ", in memory"
 			}
-			if c.ctx == nil {
-				c.ctx = ctx
-			}
-			err := Driver{system: system}.Build(c.ctx, filepath.Join(dir, "s1.db"), c.snap, store.BuildOptions{})
-			var bad *store.Corrupt
-			if c.want == nil && !errors.As(err, &bad) {
-				t.Errorf("build: got %v, want *Corrupt", err)
-			}
-			if c.want != nil && !errors.Is(err, c.want) {
-				t.Errorf("build: got %v, want %v", err, c.want)
-			}
-			if got := names(t, dir); len(got) > 0 {
-				t.Errorf("the folder holds %v", got)
-			}
-		})
+			t.Run(name, func(t *testing.T) {
+				dir := t.TempDir()
+				system := &fsxtest.FS{}
+				if c.rule.Op != "" {
+					system.Fail(c.rule)
+				}
+				if c.ctx == nil {
+					c.ctx = ctx
+				}
+				d.system, c.snap.Size = system, 1
+				err := d.Build(c.ctx, filepath.Join(dir, "s1.db"), c.snap, store.BuildOptions{})
+				var bad *store.Corrupt
+				if c.want == nil && !errors.As(err, &bad) {
+					t.Errorf("build: got %v, want *Corrupt", err)
+				}
+				if c.want != nil && !errors.Is(err, c.want) {
+					t.Errorf("build: got %v, want %v", err, c.want)
+				}
+				if got := names(t, dir); len(got) > 0 {
+					t.Errorf("the folder holds %v", got)
+				}
+			})
+		}
 	}
 	t.Run("the folder is missing", func(t *testing.T) {
 		err := Driver{}.Build(ctx, filepath.Join(t.TempDir(), "none", "s1.db"), good, store.BuildOptions{})

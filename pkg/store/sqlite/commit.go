@@ -132,13 +132,13 @@ func (h *handle) idKind(id string) (store.IDKind, error) {
 // and no copy is made on the way.
 const (
 	sqlInsertEntry = `INSERT INTO entries(id, parent_id, seq, type, custom_type, timestamp, payload)
-	VALUES(?1, nullif(?2, ''), ?3, ?4, nullif(?5, ''), ?6, CAST(?7 AS TEXT))`
+	VALUES(?, nullif(?, ''), ?, ?, nullif(?, ''), ?, CAST(? AS TEXT))`
 	sqlInsertUsage = `INSERT INTO usage_ledger(id, seq, entry_id, adjustment, usage, details)
-	VALUES(?1, ?2, nullif(?3, ''), ?4, CAST(?5 AS TEXT), CAST(?6 AS TEXT))`
-	sqlSetValue = `INSERT INTO scalar_values(namespace, key, seq, value) VALUES(?1, ?2, ?3, CAST(?4 AS TEXT))
+	VALUES(?, ?, nullif(?, ''), ?, CAST(? AS TEXT), CAST(? AS TEXT))`
+	sqlSetValue = `INSERT INTO scalar_values(namespace, key, seq, value) VALUES(?, ?, ?, CAST(? AS TEXT))
 	ON CONFLICT(namespace, key) DO UPDATE SET seq = excluded.seq, value = excluded.value`
 	sqlDeleteValue = `DELETE FROM scalar_values WHERE namespace = ?1 AND key = ?2`
-	sqlAppendList  = `INSERT INTO list_values(namespace, key, seq, value) VALUES(?1, ?2, ?3, CAST(?4 AS TEXT))`
+	sqlAppendList  = `INSERT INTO list_values(namespace, key, seq, value) VALUES(?, ?, ?, CAST(? AS TEXT))`
 	sqlDeleteList  = `DELETE FROM list_values WHERE namespace = ?1 AND key = ?2`
 )
 

@@ -27,7 +27,9 @@ const (
 	// of their pages, which are not needed again: every page more in the cache is
 	// memory to get and to give back, and with it half of the time of a small build.
 	dsnBuild = "?mode=rw&" + dsnCommon + "&_journal_mode=MEMORY&_synchronous=OFF" +
-		"&_pragma=page_size(8192)&_pragma=cache_size(-250)"
+		pageSize + "&_pragma=cache_size(-250)"
+	dsnScratch = "?mode=memory&" + dsnCommon + pageSize
+	pageSize   = "&_pragma=page_size(8192)"
 )
 
 // handle is one SQLite connection, pinned for its whole life, and its kept

@@ -50,15 +50,17 @@ func (h *handle) reindex(ctx context.Context) error {
 }
 
 // The rows are found from the newest to the oldest and stored the other way
-// round: pages that are filled from their end stay half empty. Those of a long
-// session wait in a table.
+// round: pages that are filled from their end stay half empty. What is kept of them
+// meanwhile is runs of entries that lie in one segment; many runs wait in a table.
 const (
-	sqlBeginRows = `CREATE TEMP TABLE found_rows(
-		entry_seq INTEGER PRIMARY KEY, branch_id TEXT NOT NULL, entry_id TEXT NOT NULL, entry_type TEXT NOT NULL)`
-	sqlFoundRow = `INSERT INTO temp.found_rows(entry_seq, branch_id, entry_id, entry_type) VALUES(?1, ?2, ?3, ?4)`
-	sqlMoveRows = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
-	SELECT branch_id, entry_id, entry_seq, entry_type FROM temp.found_rows ORDER BY entry_seq;
-	DROP TABLE temp.found_rows`
+	sqlBeginRuns = `CREATE TEMP TABLE found_runs(oldest INTEGER PRIMARY KEY, newest INTEGER NOT NULL, branch_id TEXT NOT NULL)`
+	sqlFoundRun  = `INSERT INTO temp.found_runs(oldest, newest, branch_id) VALUES(?1, ?2, ?3)`
+	sqlMoveRuns  = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
+	SELECT r.branch_id, e.id, e.seq, e.type FROM temp.found_runs r CROSS JOIN entries e
+	WHERE e.seq BETWEEN r.oldest AND r.newest ORDER BY r.oldest, e.seq;
+	DROP TABLE temp.found_runs`
+	sqlNewRows = `INSERT INTO branch_entries(branch_id, entry_id, entry_seq, entry_type)
+	SELECT ?3, id, seq, type FROM entries WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq`
 )
 
 // index creates and fills the branch index, inside a transaction. all are the
@@ -67,6 +69,14 @@ func (h *handle) index(ctx context.Context, all []store.Structure) error {
 	if err := h.run(sqlBranchTables); err != nil {
 		return err
 	}
+	if err := h.fillIndex(ctx, all); err != nil {
+		return err
+	}
+	return h.run(sqlBranchIndexes)
+}
+
+// fillIndex fills the tables of the branch index.
+func (h *handle) fillIndex(ctx context.Context, all []store.Structure) error {
 	ix := indexer{h: h, waiting: make(map[string]*fork)}
 	find := ix.findSegments
 	if all != nil {
@@ -75,13 +85,10 @@ func (h *handle) index(ctx context.Context, all []store.Structure) error {
 	if err := find(ctx); err != nil {
 		return err
 	}
-	if err := ix.end(); err != nil {
-		return err
-	}
-	return h.run(sqlBranchIndexes)
+	return ix.end()
 }
 
-// structurePage is how many entries, and rows of the index, are held in memory.
+// structurePage is how many entries, and runs of the index, are held in memory.
 const structurePage = 4096
 
 // findSegments goes through the entries from the newest to the oldest, so that
@@ -123,14 +130,14 @@ func (ix *indexer) addAll(entries []store.Structure) error {
 type indexer struct {
 	h       *handle
 	waiting map[string]*fork // by the id of an entry that is still to come
-	found   []foundRow       // the newest first
-	spilled bool             // the table of found rows is there, with earlier ones
+	found   []run            // the newest first
+	spilled bool             // the table of found runs is there, with newer ones
 }
 
-// foundRow is a row of the index: the segment that an entry lies in.
-type foundRow struct {
-	segment, id, kind string
-	seq               int64
+// run is a range of sequence numbers of which every entry lies in one segment.
+type run struct {
+	segment        string
+	oldest, newest int64
 }
 
 // fork is what lies below an entry that is still to come.
@@ -160,11 +167,8 @@ func (ix *indexer) add(e *store.Structure) error {
 			return err
 		}
 	}
-	ix.found = append(ix.found, foundRow{below.main.segment, e.ID, string(e.Type), e.Seq})
-	if len(ix.found) == structurePage {
-		if err := ix.spill(); err != nil {
-			return err
-		}
+	if err := ix.lay(below.main.segment, e.Seq); err != nil {
+		return err
 	}
 	if e.ParentID == "" {
 		return ix.finish(below.main, base{})
@@ -196,16 +200,31 @@ func (ix *indexer) finish(t tip, on base) error {
 	return err
 }
 
-// spill moves the found rows out of memory.
+// lay puts the next older entry into a segment.
+func (ix *indexer) lay(segment string, seq int64) error {
+	if n := len(ix.found); n > 0 && ix.found[n-1].segment == segment {
+		ix.found[n-1].oldest = seq
+		return nil
+	}
+	if len(ix.found) == structurePage {
+		if err := ix.spill(); err != nil {
+			return err
+		}
+	}
+	ix.found = append(ix.found, run{segment, seq, seq})
+	return nil
+}
+
+// spill moves the found runs out of memory.
 func (ix *indexer) spill() error {
 	if !ix.spilled {
-		if err := ix.h.run(sqlBeginRows); err != nil {
+		if err := ix.h.run(sqlBeginRuns); err != nil {
 			return err
 		}
 		ix.spilled = true
 	}
 	for _, r := range ix.found {
-		if _, err := ix.h.exec(sqlFoundRow, r.seq, r.segment, r.id, r.kind); err != nil {
+		if _, err := ix.h.exec(sqlFoundRun, r.oldest, r.newest, r.segment); err != nil {
 			return err
 		}
 	}
@@ -223,10 +242,10 @@ func (ix *indexer) end() error {
 		if err := ix.spill(); err != nil {
 			return err
 		}
-		return ix.h.run(sqlMoveRows)
+		return ix.h.run(sqlMoveRuns)
 	}
 	for _, r := range slices.Backward(ix.found) {
-		if _, err := ix.h.exec(sqlNewRow, r.segment, r.id, r.seq, r.kind); err != nil {
+		if _, err := ix.h.exec(sqlNewRows, r.oldest, r.newest, r.segment); err != nil {
 			return err
 		}
 	}
