@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"runtime"
+	"runtime/debug"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -36,6 +36,7 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	if err := p.closed(); err != nil {
 		return nil, err
 	}
+	s.end()
 	var err error
 	if final, err = s.settled(req, model); err != nil {
 		return nil, err
@@ -69,11 +70,12 @@ func noted(m message.Message, req effect.Request) (message.Message, error) {
 const hugeText = 4 << 20
 
 // collectBefore gives up what an answer grew from before the next copies of its
-// text are made: the collector would let a heap of such copies double first (D41).
-// It takes a small part of the time that so long a text does.
+// text are made: the collector would let a heap of such copies double first, and keep
+// what is free then from those that the storage makes outside of it (D41). It takes a
+// small part of the time that so long a text does.
 func collectBefore(size int) {
 	if size >= hugeText {
-		runtime.GC()
+		debug.FreeOSMemory()
 	}
 }
 
@@ -107,6 +109,7 @@ type stream struct {
 	frames  frames
 	draft   draft
 	started bool
+	last    message.StreamEvent // the end, until final is made of it
 	final   message.Message
 	broken  error // how the provider contradicted itself
 }
@@ -115,7 +118,7 @@ type stream struct {
 // before it never becomes a frame: no later drive could read the list.
 func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 	if ev.Type == message.EventDone || ev.Type == message.EventError {
-		s.final = ev.Message
+		s.last = ev
 		return false
 	}
 	s.started = s.started || ev.Type == message.EventStart
@@ -131,6 +134,12 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 		return nil
 	})
 	return s.broken == nil
+}
+
+// end takes the final message in. That waits until the frames are durable: until then
+// they and what they were made of are there as well (D41).
+func (s *stream) end() {
+	s.final, s.last = s.last.Final(), message.StreamEvent{}
 }
 
 func (s *stream) told(ev message.StreamEvent) op.Event {

@@ -224,7 +224,7 @@ func final(events effect.Events) message.Message {
 	m := message.Assistant{StopReason: message.StopError, ErrorMessage: "the provider's stream ended early"}.Message()
 	for ev := range events {
 		if ev.Type == message.EventDone || ev.Type == message.EventError {
-			m = ev.Message
+			m = ev.Final()
 		}
 	}
 	return m

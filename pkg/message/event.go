@@ -30,8 +30,8 @@ var frameTypes = [...]EventType{
 // Type: start has Message (empty content, stop reason pending); the block
 // events have ContentIndex with Block as it was at that moment (start), Delta
 // (for a tool call a piece of its arguments' JSON text), or Block as it is for
-// good (end); done and error have Reason and the final Message. error may come
-// without a start.
+// good (end); done and error have Reason and the final Message, or Late. error may
+// come without a start.
 type StreamEvent struct {
 	Type         EventType
 	ContentIndex int
@@ -39,6 +39,17 @@ type StreamEvent struct {
 	Block        Block
 	Message      Message
 	Reason       StopReason
+	// Late makes the final Message, which is left to Final.
+	Late func() Message
+}
+
+// Final is the message that a done or error event ends with. Where a provider has
+// left the making of a long one to it, every call makes a new one (D41).
+func (ev StreamEvent) Final() Message {
+	if ev.Late != nil {
+		return ev.Late()
+	}
+	return ev.Message
 }
 
 // ResponseMetadata is what is known of an answer before its body is read.

@@ -147,7 +147,7 @@ func streamText(ev message.StreamEvent) string {
 	case ev.Delta != "":
 		return fmt.Sprintf(" %q", ev.Delta)
 	case ev.Type == message.EventDone || ev.Type == message.EventError:
-		return " " + messageString(ev.Message)
+		return " " + messageString(ev.Final())
 	}
 	return ""
 }

@@ -221,7 +221,7 @@ func (b *Builder) finish() {
 		b.reason = message.StopStop
 	}
 	b.answer.StopReason, b.answer.Usage = b.reason, b.usage
-	b.emit(message.StreamEvent{Type: message.EventDone, Reason: b.reason, Message: b.encode()})
+	b.emit(message.StreamEvent{Type: message.EventDone, Reason: b.reason, Late: b.encode})
 }
 
 // abort ends the answer of a cancelled request.
@@ -253,15 +253,12 @@ func (b *Builder) end(reason message.StopReason, text string) {
 		k.flush()
 	}
 	b.answer.StopReason, b.answer.ErrorMessage, b.answer.Usage = reason, text, b.usage
-	b.emit(message.StreamEvent{Type: message.EventError, Reason: reason, Message: b.encode()})
+	b.emit(message.StreamEvent{Type: message.EventError, Reason: reason, Late: b.encode})
 }
 
 // encode is the message with its content, made in memory of the right size: a
-// growing one would hold a long answer twice (D41).
+// growing one would hold a long answer twice (D41). Nothing is added after it.
 func (b *Builder) encode() message.Message {
-	if b.gone {
-		return nil
-	}
 	size := 1 << 10
 	b.answer.Content = make([]message.Block, len(b.blocks))
 	for i, k := range b.blocks {

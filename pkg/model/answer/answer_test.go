@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model"
 	"github.com/drover-run/drover/pkg/model/answer"
@@ -165,7 +166,7 @@ func TestAnswerIsDescribed(t *testing.T) {
 		b.Done(message.StopLength, "max_tokens")
 		return errors.New("what follows the end does not count")
 	}))
-	got, err := message.ParseAssistant(events[len(events)-1].Message)
+	got, err := message.ParseAssistant(events[len(events)-1].Final())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestPayloadHook(t *testing.T) {
 	if string(got) != "body!" {
 		t.Errorf("body = %s", got)
 	}
-	if text := events[0].Message.ErrorMessage(); !strings.Contains(text, "hook says no") {
+	if text := events[0].Final().ErrorMessage(); !strings.Contains(text, "hook says no") {
 		t.Errorf("error = %s", text)
 	}
 }
@@ -296,7 +297,7 @@ func TestNoKeyIsCutOff(t *testing.T) {
 			m := ask(t, func(_ context.Context, b *answer.Builder) error {
 				b.Secret(key)
 				return answer.Refused(401, nil, []byte(`{"message":"`+strings.Repeat("x", at)+word+` was refused"}`))
-			})[0].Message
+			})[0].Final()
 			if text := m.ErrorMessage(); strings.Contains(text, "sk-s") || word == "plain" && strings.Contains(text, "redacted") {
 				t.Errorf("at %d: %s", at, text[len(text)-40:])
 			}
@@ -322,5 +323,33 @@ func TestHugeAnswer(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > 4*size {
 		t.Errorf("an answer of %d bytes took %d", size, got)
+	}
+}
+
+// TestTheEndIsMadeAgain: the message of an end is the same whenever it is made, also of
+// an answer that was cut off in a block.
+func TestTheEndIsMadeAgain(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		var last message.StreamEvent
+		for ev := range answer.Stream(t.Context(), effect.Request{}, answer.Base{Provider: "p", Model: "m"}, func(_ context.Context, b *answer.Builder) error {
+			b.Thinking().Add("hm")
+			b.Text().Add("so far")
+			b.ToolCall("c1", "bash").Add(`{"command":"ls`)
+			if done {
+				b.Done(message.StopToolUse, "")
+			}
+			return nil
+		}) {
+			last = ev
+		}
+		first := last.Final()
+		if got := last.Final(); string(got) != string(first) {
+			t.Errorf("made again: %s, first: %s", got, first)
+		}
+		for _, want := range []string{`"thinking":"hm"`, `"text":"so far"`, `"arguments":{"command":"ls"}`} {
+			if !strings.Contains(string(first), want) {
+				t.Errorf("done %v: %s lacks %s", done, first, want)
+			}
+		}
 	}
 }

@@ -31,7 +31,7 @@ func TestArgumentsAreMarked(t *testing.T) {
 			return nil
 		})
 		for ev := range events {
-			last = ev.Message
+			last = ev.Final()
 		}
 		got := last.ToolCalls()[0]
 		if string(got.Arguments) != tt.want || got.ArgumentsError != tt.problem {

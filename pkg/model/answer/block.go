@@ -227,7 +227,7 @@ func (k *Block) flush() {
 	}
 }
 
-// content is the block as it is now, which is what its frames add up to.
+// content is the block for good, which is what its frames add up to.
 func (k *Block) content() message.Block {
 	if k.ended {
 		return k.last
@@ -243,6 +243,7 @@ func (k *Block) content() message.Block {
 			c.Arguments = object([]byte(k.text.take()))
 		}
 	}
+	k.last, k.ended = c, true
 	return c
 }
 

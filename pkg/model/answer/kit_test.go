@@ -45,7 +45,7 @@ func lines(t *testing.T, events []message.StreamEvent) []string {
 	for _, ev := range events {
 		s := string(ev.Type)
 		switch {
-		case ev.Message != nil:
+		case ev.Final() != nil:
 			s += " " + short(t, ev)
 		case ev.Block.Type != "":
 			raw, err := ev.Block.AppendJSON(nil)
@@ -64,18 +64,18 @@ func lines(t *testing.T, events []message.StreamEvent) []string {
 // short checks what all answers share and returns the rest.
 func short(t *testing.T, ev message.StreamEvent) string {
 	t.Helper()
-	if err := message.Validate(ev.Message); err != nil && ev.Type != message.EventStart {
-		t.Errorf("%s: %v", ev.Message, err)
+	if err := message.Validate(ev.Final()); err != nil && ev.Type != message.EventStart {
+		t.Errorf("%s: %v", ev.Final(), err)
 	}
-	a, err := message.ParseAssistant(ev.Message)
+	a, err := message.ParseAssistant(ev.Final())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a.Provider != "acme" || a.API != "acme-api" || a.Model != "m1" || a.Timestamp != 1700000000000 ||
 		ev.Reason != a.StopReason && ev.Type != message.EventStart {
-		t.Errorf("%s %s: attribution of %s", ev.Type, ev.Reason, ev.Message)
+		t.Errorf("%s %s: attribution of %s", ev.Type, ev.Reason, ev.Final())
 	}
-	content, _ := ev.Message.Get("content")
+	content, _ := ev.Final().Get("content")
 	s := fmt.Sprintf("%s %s", a.StopReason, content)
 	if a.RawStopReason != "" {
 		s += " raw=" + a.RawStopReason
@@ -114,7 +114,7 @@ func checkFrames(t interface {
 			}
 		}
 	}
-	want, _ := events[len(events)-1].Message.Get("content")
+	want, _ := events[len(events)-1].Final().Get("content")
 	for name, r := range map[string]*message.Reducer{"frames": &frames, "events": &live} {
 		got := "[]"
 		if m, ok := r.Message(); ok {

@@ -63,8 +63,8 @@ func TestAnyOrderIsLegal(t *testing.T) {
 			return nil
 		}))
 		checkFrames(rt, events)
-		if end := events[len(events)-1]; message.Validate(end.Message) != nil {
-			rt.Fatalf("%s", end.Message)
+		if end := events[len(events)-1]; message.Validate(end.Final()) != nil {
+			rt.Fatalf("%s", end.Final())
 		}
 	})
 }

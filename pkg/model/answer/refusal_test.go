@@ -78,7 +78,7 @@ func refusedMessage(t *testing.T, err error) message.Message {
 	if len(events) != 1 || events[0].Type != message.EventError || events[0].Reason != message.StopError {
 		t.Fatalf("events %v", lines(t, events))
 	}
-	return events[0].Message
+	return events[0].Final()
 }
 
 func TestReported(t *testing.T) {

@@ -91,7 +91,7 @@ func final(t *testing.T, events effect.Events) message.Assistant {
 	for ev := range events {
 		last = ev
 	}
-	a, err := message.ParseAssistant(last.Message)
+	a, err := message.ParseAssistant(last.Final())
 	if err != nil {
 		t.Fatalf("%s: %v", last.Type, err)
 	}

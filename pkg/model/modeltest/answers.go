@@ -208,7 +208,7 @@ func testParallel(t *testing.T, k Kit) {
 	for i := range texts {
 		wg.Go(func() {
 			for ev := range w.model.Stream(t.Context(), request()) {
-				texts[i] = ev.Message.Text()
+				texts[i] = ev.Final().Text()
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func testHuge(t *testing.T, k Kit) {
 	runtime.ReadMemStats(&before)
 	var m message.Message
 	for ev := range w.model.Stream(t.Context(), request()) {
-		m = ev.Message
+		m = ev.Final()
 	}
 	runtime.ReadMemStats(&after)
 	if got := len(m.Text()); got != size || m.StopReason() != message.StopStop {

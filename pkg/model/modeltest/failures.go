@@ -276,10 +276,10 @@ func testAborted(t *testing.T, k Kit) {
 		}
 	}
 	if last.Reason != message.StopAborted && last.Reason != message.StopStop {
-		t.Errorf("an abort in the middle ends with %s %s", last.Type, last.Message)
+		t.Errorf("an abort in the middle ends with %s %s", last.Type, last.Final())
 	}
-	if !strings.Contains(content(last.Message), "Hello") {
-		t.Errorf("the abort lost what came: %s", last.Message)
+	if !strings.Contains(content(last.Final()), "Hello") {
+		t.Errorf("the abort lost what came: %s", last.Final())
 	}
 }
 

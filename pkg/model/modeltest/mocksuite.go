@@ -161,7 +161,7 @@ func testMockAborted(t *testing.T, w *mockWorld) {
 			cancel()
 		}
 	}
-	if last.Reason != message.StopAborted || !strings.HasPrefix(last.Message.Text(), "Once") {
-		t.Errorf("an abort ends with %s %s", last.Type, last.Message)
+	if last.Reason != message.StopAborted || !strings.HasPrefix(last.Final().Text(), "Once") {
+		t.Errorf("an abort ends with %s %s", last.Type, last.Final())
 	}
 }

@@ -205,7 +205,7 @@ func end(t *testing.T, events effect.Events) message.Message {
 	var last message.StreamEvent
 	seq := int64(0)
 	for ev := range events {
-		if last.Message != nil && last.Type != message.EventStart {
+		if last.Final() != nil && last.Type != message.EventStart {
 			t.Fatalf("%s after %s", ev.Type, last.Type)
 		}
 		seq++
@@ -219,23 +219,24 @@ func end(t *testing.T, events effect.Events) message.Message {
 	if last.Type != message.EventDone && last.Type != message.EventError {
 		t.Fatalf("the last event is %q", last.Type)
 	}
-	if err := message.Validate(last.Message); err != nil {
-		t.Fatalf("%v: %s", err, last.Message)
+	final := last.Final()
+	if err := message.Validate(final); err != nil {
+		t.Fatalf("%v: %s", err, final)
 	}
-	if last.Reason != last.Message.StopReason() {
-		t.Errorf("%s says %s", last.Type, last.Message.StopReason())
+	if last.Reason != final.StopReason() {
+		t.Errorf("%s says %s", last.Type, final.StopReason())
 	}
-	if bytes.Contains(last.Message, []byte(key)) {
-		t.Errorf("the answer holds the key: %s", last.Message)
+	if bytes.Contains(final, []byte(key)) {
+		t.Errorf("the answer holds the key: %s", final)
 	}
 	got := "[]"
 	if m, ok := frames.Message(); ok {
 		got = content(m)
 	}
-	if diff := cmp.Diff(content(last.Message), got); diff != "" {
+	if diff := cmp.Diff(content(final), got); diff != "" {
 		t.Errorf("frames do not add up to the answer: %s", diff)
 	}
-	return last.Message
+	return final
 }
 
 func content(m message.Message) string {

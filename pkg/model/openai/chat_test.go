@@ -51,14 +51,14 @@ func lastMessage(t *testing.T, events effect.Events) message.Message {
 		}
 		last = ev
 	}
-	want, _ := last.Message.Get("content")
+	want, _ := last.Final().Get("content")
 	if m, ok := frames.Message(); ok {
 		got, _ := m.Get("content")
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	return last.Message
+	return last.Final()
 }
 
 // chunkOf is a chunk with a delta.

@@ -29,7 +29,7 @@ func checkLegal(t fataler, api string, read func(*answer.Builder) error) message
 	var frames message.Reducer
 	var last message.StreamEvent
 	for ev := range answer.Stream(context.Background(), effect.Request{}, base, func(_ context.Context, b *answer.Builder) error { return read(b) }) {
-		if last.Message != nil && last.Type != message.EventStart {
+		if last.Final() != nil && last.Type != message.EventStart {
 			t.Fatalf("%s after %s", ev.Type, last.Type)
 		}
 		if frame, ok := message.FrameOf(ev); ok {
@@ -39,17 +39,17 @@ func checkLegal(t fataler, api string, read func(*answer.Builder) error) message
 		}
 		last = ev
 	}
-	if err := message.Validate(last.Message); err != nil || last.Reason != last.Message.StopReason() {
-		t.Fatalf("%s %s: %v", last.Reason, last.Message, err)
+	if err := message.Validate(last.Final()); err != nil || last.Reason != last.Final().StopReason() {
+		t.Fatalf("%s %s: %v", last.Reason, last.Final(), err)
 	}
 	if m, ok := frames.Message(); ok {
 		got, _ := m.Get("content")
-		want, _ := last.Message.Get("content")
+		want, _ := last.Final().Get("content")
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Fatalf("%s", diff)
 		}
 	}
-	return last.Message
+	return last.Final()
 }
 
 // checkResponse also sends the answer back: the request must be JSON.

@@ -104,8 +104,8 @@ func told(events effect.Events) []string {
 	var all []string
 	for ev := range events {
 		switch {
-		case ev.Message != nil:
-			all = append(all, fmt.Sprintf("%s %s", ev.Type, ev.Message))
+		case ev.Final() != nil:
+			all = append(all, fmt.Sprintf("%s %s", ev.Type, ev.Final()))
 		case ev.Block.Type != "":
 			raw, _ := ev.Block.AppendJSON(nil)
 			all = append(all, fmt.Sprintf("%s %d %s", ev.Type, ev.ContentIndex, raw))
@@ -126,10 +126,10 @@ func final(t *testing.T, events effect.Events) message.Message {
 	if last.Type != message.EventDone && last.Type != message.EventError {
 		t.Fatalf("the stream ends with %q", last.Type)
 	}
-	if err := message.Validate(last.Message); err != nil {
-		t.Errorf("%s: %v", last.Message, err)
+	if err := message.Validate(last.Final()); err != nil {
+		t.Errorf("%s: %v", last.Final(), err)
 	}
-	return last.Message
+	return last.Final()
 }
 
 // brief returns a message without what all messages of a test have in common.
