@@ -52,9 +52,14 @@ func (s *Set) add(text string) {
 	}
 }
 
-// AddHeader adds the value of a header that carries a credential, which may name a
-// scheme first: `Bearer KEY`, or `Basic BASE64` with its password.
-func (s *Set) AddHeader(value string) {
+// AddHeader adds the value of a request's header that may carry a credential, which
+// may name a scheme first: `Bearer KEY`, or `Basic BASE64` with its password. Of
+// headers that are known to carry none, nor a short value of one whose name says
+// nothing of a key, nothing is added.
+func (s *Set) AddHeader(name, value string) {
+	if Open(name) || !Named(name) && len(value) < likely {
+		return
+	}
 	s.Add(value)
 	scheme, rest, ok := strings.Cut(value, " ")
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf16"
 
 	"pgregory.net/rapid"
@@ -18,6 +19,19 @@ const key = `sk-"é/0123+&456🙂%<\789`
 func quoted(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b[1 : len(b)-1])
+}
+
+// numbered spells all but letters and digits by their numbers.
+func numbered(s, format string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, format, r)
+		}
+	}
+	return b.String()
 }
 
 func ascii(s string) string {
@@ -43,6 +57,11 @@ func TestOut(t *testing.T) {
 		"a query, again":    func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
 		"lower percent":     func(s string) string { return strings.ToLower(url.QueryEscape(s)) },
 		"HTML":              html.EscapeString,
+		"HTML by numbers":   func(s string) string { return numbered(s, "&#x%X;") },
+		"decimal HTML":      func(s string) string { return numbered(s, "&#%04d;") },
+		"HTML in HTML":      func(s string) string { return html.EscapeString(numbered(s, "&#x%x;")) },
+		"HTML in JSON":      func(s string) string { return quoted(numbered(s, "&#x%x;")) },
+		"named HTML":        strings.NewReplacer("/", "&sol;", "+", "&plus;", "%", "&percnt;", `\\`, "&bsol;").Replace,
 		"base64":            func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 		"basic":             func(s string) string { return base64.StdEncoding.EncodeToString([]byte("user:" + s)) },
 		"basic, named x":    func(s string) string { return base64.StdEncoding.EncodeToString([]byte("x:" + s)) },
@@ -75,7 +94,7 @@ func TestMixtures(t *testing.T) {
 		set.Add(key)
 		var spelt strings.Builder
 		for _, r := range key {
-			ways := []string{string(r), ascii(string(r)), quoted(string(r)), url.QueryEscape(string(r)), html.EscapeString(string(r))}
+			ways := []string{string(r), ascii(string(r)), quoted(string(r)), url.QueryEscape(string(r)), html.EscapeString(string(r)), numbered(string(r), "&#x%x;")}
 			spelt.WriteString(rapid.SampledFrom(ways).Draw(t, "way"))
 		}
 		if got := set.Out("[" + spelt.String() + "]"); got != "["+Redacted+"]" {
@@ -90,20 +109,25 @@ func TestStays(t *testing.T) {
 	for _, key := range []string{"a", "x", "EMPTY", "ollama", "", "sk-01234", "sk-0123456"} {
 		var set Set
 		set.Add(key)
-		set.AddHeader("Bearer " + key[:min(1, len(key))])
+		set.AddHeader("Authorization", "Bearer "+key[:min(1, len(key))])
 		if got := set.Out(text); got != text {
 			t.Errorf("%q: %q", key, got)
 		}
 	}
 }
 
-// A header's value is one secret, and what it says behind its scheme another.
+// A header's value is one secret, and what it says behind its scheme another. What
+// holds none by its name, or is short and not named like one, stays.
 func TestHeader(t *testing.T) {
 	var set Set
-	set.AddHeader("Bearer sk-bearer-1")
-	set.AddHeader("Basic " + base64.StdEncoding.EncodeToString([]byte("me:password-2")))
-	set.AddHeader("plain-value-3")
-	if got := set.Out("sk-bearer-1 password-2 me plain-value-3"); got != "[redacted] [redacted] me [redacted]" {
+	set.AddHeader("Authorization", "Bearer sk-bearer-1")
+	set.AddHeader("proxy-authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("me:password-2")))
+	set.AddHeader("X-Extra", "plain-value-3")
+	set.AddHeader("Api-Key", "short-4-")
+	set.AddHeader("X-Org", "my-org-id-5")
+	set.AddHeader("User-Agent", "somebodys-agent-6")
+	got := set.Out("sk-bearer-1 password-2 me plain-value-3 short-4- my-org-id-5 somebodys-agent-6")
+	if got != "[redacted] [redacted] me [redacted] [redacted] my-org-id-5 somebodys-agent-6" {
 		t.Errorf("got %q", got)
 	}
 }

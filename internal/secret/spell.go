@@ -48,6 +48,11 @@ func spellings(text, char string) []int {
 	}
 	switch text[0] {
 	case '\\':
+		if n := escapedUnit(text, '&'); n > 0 {
+			for _, e := range entity("&"+text[n:], char) {
+				all = append(all, n+e-len("&"))
+			}
+		}
 		return append(all, escaped(text, char)...)
 	case '%':
 		return append(all, percent(text, char)...)
@@ -56,11 +61,32 @@ func spellings(text, char string) []int {
 			all = append(all, 1)
 		}
 	case '&':
-		if e := html.EscapeString(char); e != char && strings.HasPrefix(text, e) {
-			all = append(all, len(e))
+		return append(all, entity(text, char)...)
+	}
+	return all
+}
+
+// entity are the lengths of the HTML entities of a character that a text begins with,
+// named or numbered, which may have been escaped again.
+func entity(text, char string) []int {
+	var all []int
+	for i := range min(len(text), longestEscape) {
+		if text[i] == ';' && unescapes(text[:i+1], char) {
+			all = append(all, i+1)
 		}
 	}
 	return all
+}
+
+// unescapes reports an HTML text that stands for a character.
+func unescapes(text, char string) bool {
+	for {
+		plain := html.UnescapeString(text)
+		if plain == char || plain == text {
+			return plain == char
+		}
+		text = plain
+	}
 }
 
 // escaped are the lengths of the escapes of a character that a text begins with, as in

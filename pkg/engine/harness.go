@@ -21,6 +21,7 @@ type Harness struct {
 	// closing ends with the harness; cancellation cleanup runs under it.
 	closing context.Context
 	stop    context.CancelCauseFunc
+	started sync.Map // the names of the tools that were ready once
 
 	mu     sync.Mutex
 	lanes  map[string]*Lane

@@ -28,7 +28,11 @@ func (l *Lane) startTools(ctx context.Context, names []string) error {
 	for i, name := range names {
 		tool, _ := l.h.opts.Tools.Lookup(name)
 		if starter, ok := tool.(effect.Starter); ok {
-			all.Go(func() { failures[i] = starter.Start(ctx) })
+			all.Go(func() {
+				if failures[i] = starter.Start(ctx); failures[i] == nil {
+					l.h.started.Store(name, true)
+				}
+			})
 		}
 	}
 	all.Wait()

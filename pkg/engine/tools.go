@@ -33,8 +33,7 @@ func (p *pass) tools(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.startTools()
-	missing := b.bind(state)
+	missing := b.bind(state, b.startTools())
 	if err := b.materialize(ctx); err != nil {
 		return nil, err
 	}
@@ -63,23 +62,40 @@ func (p *pass) openBatch(ctx context.Context, state op.ToolBatch) (*batch, error
 	return &batch{pass: p, turnID: state.TurnID, answer: answer, calls: calls}, nil
 }
 
-// startTools starts the called tools that have to be: what they declare decides whether an
-// interrupted call runs again. One that does not start fails its call, no more: it
-// was there when the model was told of it (D47).
-func (b *batch) startTools() {
+// startTools starts the called tools that have to be: what they declare decides whether
+// an interrupted call runs again. It returns what is not there in this process, as
+// if it were not registered. One that was there before fails its calls, no more (D47).
+func (b *batch) startTools() *MissingIdentities {
 	var names []string
 	for _, c := range b.calls {
-		names = append(names, c.Name)
+		if !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
 	}
-	_ = b.pass.lane.startTools(b.pass.gate.Context(), names)
+	lane := b.pass.lane
+	failed, ok := errors.AsType[*MissingIdentities](lane.startTools(b.pass.gate.Context(), names))
+	if !ok {
+		return &MissingIdentities{Lane: lane.name}
+	}
+	failed.Missing.Tools = slices.DeleteFunc(failed.Missing.Tools, func(name string) bool {
+		_, before := lane.h.started.Load(name)
+		return before
+	})
+	if len(failed.Missing.Tools) == 0 {
+		failed.Err = nil
+	}
+	return failed
 }
 
-// bind resolves the captured active tools before any call starts; what is missing
-// suspends the batch when a call would need it (spec §4.4, D31).
-func (b *batch) bind(state op.ToolBatch) *MissingIdentities {
+// bind resolves the captured active tools before any call starts; what is missing,
+// or was not started, suspends the batch when a call would need it (spec §4.4, D31).
+func (b *batch) bind(state op.ToolBatch, missing *MissingIdentities) *MissingIdentities {
 	b.tools = make(map[string]effect.Tool)
-	missing := &MissingIdentities{Lane: b.pass.lane.name}
+	unstarted := slices.Clone(missing.Missing.Tools)
 	for _, name := range state.Configuration.ActiveToolNames {
+		if slices.Contains(unstarted, name) {
+			continue
+		}
 		if tool, ok := b.pass.lane.h.opts.Tools.Lookup(name); ok {
 			b.tools[name] = tool
 		} else {

@@ -144,22 +144,12 @@ func (b *Builder) Ended() bool { return b.reason != "" }
 // Secret keeps a text out of all error messages, unless it is too short to be one.
 func (b *Builder) Secret(s string) { b.secrets.Add(s) }
 
-// secretHeader tells a header that a name like it carries a credential in.
-func secretHeader(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "cookie", "password"}, func(word string) bool {
-		return strings.Contains(name, word)
-	})
-}
-
 // Key returns the secret of a request to the endpoint, "" when none is needed,
 // and keeps it out of all error messages, and with it what headers of the
 // endpoint keep secret. Its error is run's to return.
 func (b *Builder) Key(ctx context.Context, e model.Endpoint) (string, error) {
 	for name, value := range e.Headers {
-		if secretHeader(name) {
-			b.secrets.AddHeader(value)
-		}
+		b.secrets.AddHeader(name, value)
 	}
 	if e.Key == nil {
 		return "", nil

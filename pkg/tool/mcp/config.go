@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/drover-run/drover/internal/secret"
 )
 
 // Config describes one server: a program that speaks over its standard streams, or
@@ -61,6 +63,15 @@ func suggestion(prefix, name string) string {
 	return fitting[:max(1, min(len(fitting), maxName-len(prefix)))]
 }
 
+// keys are what the headers keep secret.
+func (c Config) keys() *secret.Set {
+	keys := &secret.Set{}
+	for name, value := range c.Headers {
+		keys.AddHeader(name, value)
+	}
+	return keys
+}
+
 // client is what speaks with an address, through w.
 func (c Config) client(w *web) (*http.Client, error) {
 	client, err := c.Client()
@@ -68,7 +79,7 @@ func (c Config) client(w *web) (*http.Client, error) {
 		return nil, err
 	}
 	watched := *client
-	w.next, w.headers = client.Transport, c.Headers
+	w.next, w.headers, w.keys = client.Transport, c.Headers, c.keys()
 	watched.Transport = w
 	return &watched, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -38,21 +39,53 @@ func (s *Server) notReady(ctx context.Context, c *connection, ended string, err 
 	return s.plain(c, err)
 }
 
-// plain tells an error of the SDK in words that are not about its insides.
+// plain tells an error of the SDK in words that are not about its insides, and
+// without what the headers keep secret: a server may repeat that.
 func (s *Server) plain(c *connection, err error) error {
+	text := s.explain(c, err).Error()
+	return errors.New(s.config.keys().Out(text))
+}
+
+func (s *Server) explain(c *connection, err error) error {
 	if c.web != nil {
-		if said := c.web.said(); said != "" {
+		if said, _ := c.web.said(); said != "" {
 			return fmt.Errorf("%s %s", s.address(), said)
 		}
 	}
-	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Message != "" && !inner(refused) {
+	if refused := refusal(err); refused != nil {
 		return fmt.Errorf("it refuses: %s", refused.Message)
 	}
 	text := jargon().ReplaceAllString(err.Error(), "")
+	switch {
+	case strings.Contains(text, "maximum line length"):
+		return errors.New("its answer is longer than drover reads")
+	case unreadable().MatchString(text):
+		return fmt.Errorf("its answer is not what the protocol asks for: %s", short(text))
+	}
 	if c.web != nil {
 		return fmt.Errorf("%s does not answer as an MCP server does: %s", s.address(), text)
 	}
 	return errors.New(text)
+}
+
+// refusal is the error that a server has sent, nil when err is another.
+func refusal(err error) *jsonrpc.Error {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Message == "" || inner(e) {
+		return nil
+	}
+	return e
+}
+
+// unreadable tells what JSON decoding says of an answer.
+func unreadable() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|: )(?:json: |invalid character |unexpected end of JSON|unmarshal)`)
+}
+
+// short leaves out what a decoder says of Go's types.
+func short(text string) string {
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, "json: "), " into Go ")
+	return text
 }
 
 // inner tells an error that the SDK makes itself from one that a server has sent.

@@ -33,6 +33,15 @@ func TestMain(m *testing.M) {
 	case "garbage":
 		fmt.Println("Welcome to the server!")
 		_, _ = os.Stdin.Read(make([]byte, 1<<16))
+	case "counted":
+		f, err := os.OpenFile(os.Getenv("KEPT"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString("started\n")
+		}
+		fmt.Fprintln(os.Stderr, "not today", err)
+		os.Exit(3)
+	case "babbles", "mumbles":
+		babble(mood)
 	case "refuses":
 		fmt.Fprintln(os.Stderr, "no license found")
 		os.Exit(3)
@@ -43,6 +52,31 @@ func TestMain(m *testing.M) {
 		if err := newServer(mood).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
+		}
+	}
+}
+
+// babble answers calls with what is no result.
+func babble(mood string) {
+	answers := map[string]string{"babbles": `{"jsonrpc":"2.0","id":%s,"result":"text"}`, "mumbles": `well, %s`}
+	for in := json.NewDecoder(os.Stdin); ; {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if in.Decode(&m) != nil {
+			return
+		}
+		answer := map[string]string{
+			"initialize": `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}`,
+			"tools/list": `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}`,
+			"tools/call": answers[mood],
+		}[m.Method]
+		switch {
+		case answer != "":
+			fmt.Printf(answer+"\n", m.ID)
+		case m.ID != nil:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", m.ID)
 		}
 	}
 }
@@ -260,6 +294,71 @@ func TestServersThatDoNotStart(t *testing.T) {
 		}
 		if err := lookup(t, server(t, c), "srv__echo").Start(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", mood, err)
+		}
+	}
+}
+
+// Whoever waits while a server does not start has waited for all of its tools.
+func TestOneStartForAllTools(t *testing.T) {
+	c := config(t, "counted")
+	starts := filepath.Join(t.TempDir(), "starts")
+	c.Env = []string{"MCP_MOOD=counted", "KEPT=" + starts}
+	s := server(t, c)
+	const tools = 6
+	start := func() {
+		errs := make(chan error)
+		for i := range tools {
+			go func() { errs <- lookup(t, s, fmt.Sprint("srv__tool", i)).Start(t.Context()) }()
+		}
+		for range tools {
+			if err := <-errs; err == nil || !strings.Contains(err.Error(), "not today <nil>") {
+				t.Errorf("started: %v", err)
+			}
+		}
+	}
+	start()
+	first, _ := os.ReadFile(starts)
+	start() // asked again it is tried again
+	second, _ := os.ReadFile(starts)
+	// A tool that was not waiting yet when the start failed may have begun another.
+	if n, m := strings.Count(string(first), "\n"), strings.Count(string(second), "\n"); n == 0 || n >= tools || m <= n {
+		t.Errorf("%d starts, then %d in all, for %d tools", n, m, tools)
+	}
+}
+
+// An answer that is none is told as that, without the insides of a decoder, and that
+// the call was sent.
+func TestAnswersThatAreNone(t *testing.T) {
+	for mood, want := range map[string]string{
+		"babbles": `MCP server srv: its answer is not what the protocol asks for: cannot unmarshal "\"text\""; the call may have had its effect`,
+		"mumbles": `MCP server srv: its answer is not what the protocol asks for: invalid character 'w' looking for beginning of value; the call may have had its effect`,
+	} {
+		if _, err := call(t, server(t, config(t, mood)), "srv__echo", `{}`); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", mood, err)
+		}
+	}
+}
+
+// What a server repeats of its headers is in no error, also where its text is cut off.
+func TestHeadersAreSecret(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusUnauthorized
+		if r.URL.Path == "/late" {
+			status = http.StatusBadGateway
+		}
+		said := fmt.Sprintf("%s %s %s", r.Header.Get("Authorization"), r.Header.Get("X-Extra"), r.Header.Get("X-Org"))
+		http.Error(w, r.URL.Query().Get("pad")+said, status)
+	}))
+	defer web.Close()
+	headers := map[string]string{"Authorization": "Bearer tok/S3CR3T+1", "X-Extra": "another-S3CR3T", "X-Org": "org-1"}
+	for _, path := range []string{"/now", "/late", "/now?pad=" + strings.Repeat("p", 190)} {
+		s := mcp.New(mcp.Config{Name: "srv", URL: web.URL + path, Headers: headers, Client: func() (*http.Client, error) { return web.Client(), nil }}, "1.0")
+		err := lookup(t, s, "srv__echo").Start(t.Context())
+		if err == nil || strings.Contains(err.Error(), "S3C") || strings.Contains(err.Error(), "tok") || !strings.Contains(err.Error(), "[redacted]") {
+			t.Errorf("%s: %v", path, err)
+		}
+		if !strings.Contains(path, "pad") && !strings.Contains(err.Error(), "org-1") {
+			t.Errorf("%s: what is no key is gone, too: %v", path, err)
 		}
 	}
 }

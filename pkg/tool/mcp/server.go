@@ -22,6 +22,13 @@ type Server struct {
 	mu      sync.Mutex
 	running *connection
 	listed  []Listed // of the newest start
+	failed  failure  // the newest start that was none
+}
+
+// failure is a start that was none; those that have failed are counted.
+type failure struct {
+	number int
+	err    error
 }
 
 // connection is a server that was started.
@@ -78,8 +85,10 @@ func (s *Server) find(name string) (Listed, bool) {
 	return s.listed[i], true
 }
 
-// connect returns the running server, and starts it when there is none.
+// connect returns the running server, and starts it when there is none. Who waits
+// while it starts gets what comes of that.
 func (s *Server) connect(ctx context.Context) (*connection, error) {
+	before := s.failure()
 	select {
 	case <-s.turn:
 		defer func() { s.turn <- struct{}{} }()
@@ -89,6 +98,26 @@ func (s *Server) connect(ctx context.Context) (*connection, error) {
 	if c := s.alive(); c != nil {
 		return c, nil
 	}
+	if f := s.failure(); f.number != before.number {
+		return nil, f.err
+	}
+	c, err := s.bringUp(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.mu.Lock()
+		s.failed = failure{s.failed.number + 1, err}
+		s.mu.Unlock()
+	}
+	return c, err
+}
+
+func (s *Server) failure() failure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// bringUp starts the server and has it list its tools, within the time that it has.
+func (s *Server) bringUp(ctx context.Context) (*connection, error) {
 	limit := s.config.StartTimeout
 	if limit == 0 {
 		limit = defaultStart

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -136,7 +137,20 @@ func (t *serverTool) failed(ctx context.Context, c *connection, err error) error
 		}
 		return fmt.Errorf("it died during the call, which may have had its effect; the next call starts it again%s", how)
 	}
-	return t.server.plain(c, err)
+	told := t.server.plain(c, err)
+	if refusal(err) == nil && !c.turnedDown() {
+		told = fmt.Errorf("%w; the call may have had its effect", told)
+	}
+	return told
+}
+
+// turnedDown reports that the last request was refused before it came to a server.
+func (c *connection) turnedDown() bool {
+	if c.web == nil {
+		return false
+	}
+	_, status := c.web.said()
+	return 300 <= status && status < http.StatusInternalServerError
 }
 
 // settle ends what is left of a server whose connection has broken.

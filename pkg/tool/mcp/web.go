@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/drover-run/drover/internal/secret"
 )
 
 // web sends the requests to an address. It adds headers, and keeps what went wrong
@@ -17,9 +19,11 @@ import (
 type web struct {
 	next    http.RoundTripper
 	headers map[string]string
+	keys    *secret.Set // what the headers keep secret
 
-	mu   sync.Mutex
-	last string // what is wrong, "" when the last answer was one
+	mu     sync.Mutex
+	last   string // what is wrong, "" when the last answer was one
+	status int    // of the last answer, 0 when there was none
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -35,24 +39,25 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := next.RoundTrip(r)
 	switch {
 	case err != nil:
-		w.keep("cannot be reached: " + unreachable(err))
+		w.keep("cannot be reached: "+unreachable(err), 0)
 	case r.Method == http.MethodPost:
-		w.keep(wrong(res))
+		w.keep(w.wrong(res), res.StatusCode)
 	}
 	return res, err
 }
 
-func (w *web) keep(what string) {
+func (w *web) keep(what string, status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last = what
+	w.last, w.status = what, status
 }
 
-// said is what is wrong with the address, "" when nothing is known.
-func (w *web) said() string {
+// said is what is wrong with the address, "" when nothing is known, and the status
+// that it answered with.
+func (w *web) said() (what string, status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last
+	return w.last, w.status
 }
 
 // unreachable says why no connection came about.
@@ -66,12 +71,16 @@ func unreachable(err error) string {
 	return err.Error()
 }
 
-// maxSaid is how much of a refusal's text is told, in bytes.
-const maxSaid = 200
+// maxSaid is how much of a refusal's text is told, in bytes; cutMark follows what was
+// cut off there.
+const (
+	maxSaid = 200
+	cutMark = "…"
+)
 
-// wrong says what a response is when it is no answer of a server. What it reads of
-// it is there to be read again.
-func wrong(res *http.Response) string {
+// wrong says what a response is when it is no answer of a server, without what the
+// headers keep secret. What it reads of it is there to be read again.
+func (w *web) wrong(res *http.Response) string {
 	if res.StatusCode < 300 {
 		kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		if strings.HasPrefix(kind, "text/html") {
@@ -83,7 +92,10 @@ func wrong(res *http.Response) string {
 	res.Body = readAgain{io.MultiReader(strings.NewReader(string(begin)), res.Body), res.Body}
 	said := fmt.Sprintf("answers %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	if text := strings.Join(strings.Fields(strings.ToValidUTF8(string(begin), "�")), " "); text != "" {
-		said += ": " + text
+		if len(begin) == maxSaid {
+			text += cutMark
+		}
+		said += ": " + w.keys.OutCut(text, cutMark)
 	}
 	switch res.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
