@@ -223,6 +223,9 @@ func resolveConfig(from sources) (*config, error) {
 	if c.mcp, err = readServers(from); err != nil {
 		return nil, err
 	}
+	if err := c.mcp.checkNames(c.programs); err != nil {
+		return nil, err
+	}
 	if c.hooks, err = readHooks(from); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -61,6 +62,24 @@ func readServers(from sources) (mcpServers, error) {
 
 func (m mcpServers) refuse(name string, bad *badField) error {
 	return m.at.refuse("mcp", append([]string{name}, bad.path...), bad.text)
+}
+
+// checkNames refuses what would leave open whose tool a name means: everything that
+// begins like a server's tools is one of them (D47).
+func (m mcpServers) checkNames(p programs) error {
+	for _, s := range m.all {
+		for _, other := range m.all {
+			if other.Name != s.Name && strings.HasPrefix(other.Prefix(), s.Prefix()) {
+				return m.refuse(other.Name, &badField{nil, fmt.Sprintf("its tools would have names like those of the server %s, which begin with %s: name it otherwise", s.Name, s.Prefix())})
+			}
+		}
+		for _, program := range p.all {
+			if strings.HasPrefix(program.Name, s.Prefix()) {
+				return p.refuse(program.Name, &badField{nil, fmt.Sprintf("it has a name like the tools of the MCP server %s, which begin with %s: name it otherwise", s.Name, s.Prefix())})
+			}
+		}
+	}
+	return nil
 }
 
 // check refuses servers whose program cannot be started, of all those that wanted
