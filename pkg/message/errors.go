@@ -102,13 +102,17 @@ func overflowError(m Message) bool {
 	return IsOverflowMessage(text)
 }
 
-// IsRetryable reports whether an error answer is worth another attempt. A typed
-// class or status counts before the text.
+// IsRetryable reports whether an error answer is worth another attempt.
 func IsRetryable(m Message) bool {
-	if m.StopReason() != StopError {
-		return false
-	}
-	e, text := ProviderError(m), m.ErrorMessage()
+	return m.StopReason() == StopError && ProviderError(m).passes(m.ErrorMessage())
+}
+
+// Passes reports whether what a poll failed of may be over later, though nobody does
+// anything about it.
+func (e ErrorInfo) Passes() bool { return e.passes(e.Text) }
+
+// passes decides by the class or the status before the text.
+func (e ErrorInfo) passes(text string) bool {
 	switch e.Class {
 	case ClassRetryable, ClassRateLimit, ClassOverloaded, ClassServer, ClassTimeout, ClassNetwork:
 		return true
