@@ -34,9 +34,6 @@ func requestNotes(m message.Message) (notes []string) {
 	if n := message.OmittedImages(m); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s takes no images; the request left out %d", answeredBy(m), n))
 	}
-	if failed := message.ProviderError(m); failed.Known && m.StopReason() == message.StopDeferred {
-		notes = append(notes, "asking for the deferred answer failed: "+pollFailure(failed))
-	}
 	return notes
 }
 
