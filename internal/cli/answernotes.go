@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
@@ -35,22 +34,6 @@ func requestNotes(m message.Message) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s takes no images; the request left out %d", answeredBy(m), n))
 	}
 	return notes
-}
-
-// pollFailure says why a poll was not answered.
-func pollFailure(e message.ErrorInfo) string {
-	why := escapeLine(e.Text)
-	switch {
-	case why != "":
-	case e.Status != 0:
-		why = fmt.Sprintf("the server answered %d", e.Status)
-	default:
-		why = escapeLine(e.Class)
-	}
-	if e.RetryAfterMs > 0 {
-		why += fmt.Sprintf("; it asks for a wait of %s", time.Duration(e.RetryAfterMs)*time.Millisecond)
-	}
-	return why
 }
 
 func cutOff(m message.Message) string {

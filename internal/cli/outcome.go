@@ -139,7 +139,7 @@ func waitMessage(d engine.DriveOutcome) string {
 	case d.Reason == engine.WaitDeferred && d.NotBefore != nil:
 		later := "the provider answers later, not before " + instant(*d.NotBefore)
 		if d.PollFailed.Known {
-			later += "; the last poll failed: " + pollFailure(d.PollFailed)
+			later += "; the last poll failed: " + escapeLine(d.PollFailed.Reason())
 		}
 		return later
 	case d.NotBefore != nil:

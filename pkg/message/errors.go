@@ -2,6 +2,8 @@ package message
 
 import (
 	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/drover-run/drover/internal/rawjson"
 )
@@ -62,6 +64,22 @@ func ProviderError(m Message) ErrorInfo {
 	e.RetryAfterMs, _ = rawjson.GetInt(note, "retryAfterMs")
 	e.Text, _ = rawjson.GetString(note, "message")
 	return e
+}
+
+// Reason says what went wrong, as well as the note knows it.
+func (e ErrorInfo) Reason() string {
+	why := e.Text
+	switch {
+	case why != "":
+	case e.Status != 0:
+		why = fmt.Sprintf("the server answered %d", e.Status)
+	default:
+		why = e.Class
+	}
+	if e.RetryAfterMs > 0 {
+		why += fmt.Sprintf("; it asks for a wait of %s", time.Duration(e.RetryAfterMs)*time.Millisecond)
+	}
+	return why
 }
 
 // IsOverflow reports whether the answer failed because the context does not fit
