@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
@@ -34,26 +33,7 @@ func requestNotes(m message.Message) (notes []string) {
 	if n := message.OmittedImages(m); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s takes no images; the request left out %d", answeredBy(m), n))
 	}
-	if failed := message.ProviderError(m); failed.Known && m.StopReason() == message.StopDeferred {
-		notes = append(notes, "asking for the deferred answer failed: "+pollFailure(failed))
-	}
 	return notes
-}
-
-// pollFailure says why a poll was not answered.
-func pollFailure(e message.ErrorInfo) string {
-	why := escapeLine(e.Text)
-	switch {
-	case why != "":
-	case e.Status != 0:
-		why = fmt.Sprintf("the server answered %d", e.Status)
-	default:
-		why = escapeLine(e.Class)
-	}
-	if e.RetryAfterMs > 0 {
-		why += fmt.Sprintf("; it asks for a wait of %s", time.Duration(e.RetryAfterMs)*time.Millisecond)
-	}
-	return why
 }
 
 func cutOff(m message.Message) string {

@@ -56,26 +56,30 @@ func (c *config) secretEnv(name string) bool {
 
 // key returns what tells the secret of a provider when a request is about to be
 // made, nil when none is needed, and why that cannot work as far as is known now.
-func (f *factory) key(c *config, name string, p providerConfig) (get func(context.Context) (string, error), unusable string) {
+func (f *factory) key(c *config, name string, p providerConfig) (get func(context.Context) (string, error), why obstacle) {
 	if p.APIKeyCommand != nil {
 		command := &keyCommand{provider: name, argv: p.APIKeyCommand, strip: c.secretEnv, patience: keyPatience, turn: make(chan struct{}, 1)}
 		if _, err := exec.LookPath(p.APIKeyCommand[0]); err != nil {
-			return command.get, fmt.Sprintf("the program of its api_key_command, %s, cannot be run: %v", filepath.Base(p.APIKeyCommand[0]), causeOf(err))
+			why.what = fmt.Sprintf("the program of its api_key_command, %s, cannot be run: %v", filepath.Base(p.APIKeyCommand[0]), causeOf(err))
+			why.cure = fmt.Sprintf("have providers.%s.api_key_command name a program that is there, by its path or in PATH", name)
 		}
-		return command.get, ""
+		return command.get, why
 	}
 	variable := p.keyVariable(name)
 	if variable == "" {
-		return nil, ""
+		return nil, why
 	}
 	secret := strings.TrimSpace(f.env(variable))
 	switch {
 	case secret == "":
-		unusable = fmt.Sprintf("the variable %s, which holds its key, is not set", variable)
+		why.what = fmt.Sprintf("the variable %s, which holds its key, is not set", variable)
 	case !isKey(secret):
-		unusable = fmt.Sprintf("the variable %s holds no key: it has blanks or control characters", variable)
+		why.what = fmt.Sprintf("the variable %s holds no key: it has blanks or control characters", variable)
 	}
-	return func(context.Context) (string, error) { return secret, nil }, unusable
+	if why.what != "" {
+		why.cure = fmt.Sprintf("set %s to the key, or have providers.%s.api_key_command print it", variable, name)
+	}
+	return func(context.Context) (string, error) { return secret, nil }, why
 }
 
 // causeOf is what exec says of a program without its name.

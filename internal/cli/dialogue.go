@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/export"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -13,7 +15,14 @@ import (
 // text as it is, everything else folded to a line.
 type dialogue struct {
 	lines
-	p *printer
+	p         *printer
+	deferrals export.Deferrals
+}
+
+func newDialogue(w io.Writer, p *printer) *dialogue {
+	d := &dialogue{lines: lines{w: w}, p: p}
+	d.deferrals.Tell = d.deferred
+	return d
 }
 
 // foldWidth is how long a folded line gets where there is no terminal.
@@ -27,7 +36,10 @@ func (d *dialogue) Title(id, name, lane string) {
 	d.line("%s", d.p.paint(dim, title+", lane "+escapeLine(lane), d.p.outTTY))
 }
 
-func (d *dialogue) End() error { return d.err }
+func (d *dialogue) End() error {
+	d.deferrals.End()
+	return d.err
+}
 
 func (d *dialogue) header(c ink, who string, timestamp int64) {
 	when := ""
@@ -66,9 +78,12 @@ func (d *dialogue) Entry(e store.Entry) {
 		s, _ := rawjson.GetString(e.Payload, name)
 		return s
 	}
-	switch e.Type {
-	case store.TypeMessage:
+	if e.Type == store.TypeMessage {
 		d.Message(e.Message(), e.Timestamp)
+		return
+	}
+	d.deferrals.End()
+	switch e.Type {
 	case store.TypeCompaction:
 		d.header(bold, "compaction: earlier messages in summary", e.Timestamp)
 		d.text(field("summary"))
@@ -83,6 +98,9 @@ func (d *dialogue) Entry(e store.Entry) {
 }
 
 func (d *dialogue) Message(m message.Message, timestamp int64) {
+	if d.deferrals.Take(m, timestamp) {
+		return
+	}
 	switch role := m.Role(); role {
 	case message.RoleAssistant:
 		d.header(bold, "assistant"+modelOf(m), timestamp)
@@ -157,6 +175,20 @@ func (d *dialogue) thinking(b message.Block) {
 		d.line("%s", d.p.paint(dim, indent(escapeText(strings.TrimSpace(b.Thinking)), "… "), d.p.outTTY))
 	case strings.TrimSpace(b.Thinking) != "":
 		d.fold(dim, "…", "thinking: "+b.Thinking)
+	}
+}
+
+// deferred shows that an answer is to come, and why the last poll was not answered.
+func (d *dialogue) deferred(run export.Deferral) {
+	d.header(bold, "assistant"+modelOf(run.First), run.At)
+	d.fold(dim, "·", run.Text(func(ms int64) string {
+		if d.p.outTTY {
+			return d.p.when(ms)
+		}
+		return "at " + d.p.when(ms)
+	}))
+	if run.Failed.Known {
+		d.fold(red, "✗", "last poll: "+run.Failed.Reason())
 	}
 }
 

@@ -269,12 +269,12 @@ func (o *doctorOptions) providers() []finding {
 			models = fmt.Sprintf("%d of its models are described", n)
 		}
 		switch {
-		case e.unusable == "":
+		case e.obstacle.what == "":
 			all = append(all, good("provider", "%s can be used; %s", e.name, models))
 		case e.configured:
-			all = append(all, doubtful("provider", "%s cannot be used: %s", e.name, e.unusable))
+			all = append(all, doubtful("provider", "%s cannot be used: %s", e.name, e.obstacle.what))
 		default:
-			all = append(all, good("provider", "%s is not used: %s", e.name, e.unusable))
+			all = append(all, good("provider", "%s is not used: %s", e.name, e.obstacle.what))
 		}
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -57,12 +58,13 @@ step, run, abort or quit. With --stop-before the drive ends, as if it had been
 killed, before the named step; "drover help breakpoints" lists them.
 
 With --all drive every lane of the repository that has an open operation and
-whose session nobody owns; what is owned is skipped and counted. It ends with the
-code that all lanes share, 0 when all completed and 75 when all have to wait, and
-with 3 when they ended differently, also when some only wait. .totals.nextWake of
-the JSON is when the next wait is over, in Unix milliseconds, or null. There
-"settled" counts what came to its end, also by failing, and "failed" what could
-not be driven.` +
+whose session nobody owns; what is owned is skipped and counted. It ends with 0 when
+all completed, with 75 when some have to wait and none failed, and after a failure
+with the code that all lanes share, or 3. --quiet hides waits, but for those that do
+not end before you do something, as for a key that is missing or refused. In the
+JSON .totals.nextWake is when the next wait is over, in Unix milliseconds, or null;
+"settled" counts what came to its end, also by failing, and "failed" what could not
+be driven.` +
 			exitHelp(exitOK, exitFailed, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused,
 				exitAborted, exitLocked, exitLater, exitInt, exitTerm),
 		Args:              maxArgs(1),
@@ -179,6 +181,7 @@ func (o *driveOptions) run(ctx context.Context, e *engaged, ref store.Ref) error
 	if err != nil {
 		return err
 	}
+	at := pursuit{ref.ID, o.lane, id, o.namingLane(ref, o.lane)}
 	follow := newFollower(o.out, o.lane)
 	if !o.manual || o.out.format == formatNDJSON {
 		defer follow.watch(e.Harness)() // text would run into the actions
@@ -187,18 +190,21 @@ func (o *driveOptions) run(ctx context.Context, e *engaged, ref store.Ref) error
 	var d engine.DriveOutcome
 	if o.stepwise() {
 		var left *effect.Action
-		if d, left, err = o.driveStepwise(ctx, e, lane, id); left != nil && err == nil {
+		if d, left, err = o.driveStepwise(ctx, e, lane, at); left != nil && err == nil {
 			follow.endLine()
 			return o.answerLeft(ref, id, d, *left)
 		}
 	} else {
-		d, err = o.drivePasses(ctx, lane, id)
+		d, err = o.drivePasses(ctx, lane, at)
 	}
-	return o.out.driven(ctx, pursuit{ref.ID, o.lane, id, o.namingLane(ref, o.lane)}, d, err, follow)
+	return o.out.driven(ctx, at, d, err, follow)
 }
 
 // pursuit is the operation that a command drives on. A hint names its place as at.
 type pursuit struct{ session, lane, operation, at string }
+
+// place tells it from the other lanes of a repository.
+func (p pursuit) place() string { return p.session + " " + p.lane }
 
 // driven tells how a drive ended.
 func (p *printer) driven(ctx context.Context, at pursuit, d engine.DriveOutcome, err error, follow *follower) error {
@@ -234,17 +240,31 @@ func (o *driveOptions) current(ctx context.Context, lane *engine.Lane) (string, 
 
 // drivePasses drives one pass after another. What has to be waited for between
 // two of them is waited for here.
-func (o *driveOptions) drivePasses(ctx context.Context, lane *engine.Lane, id string) (engine.DriveOutcome, error) {
-	options := engine.DriveOptions{OperationID: id, Deadline: o.deadline, WaitForRetry: o.waitRetry, PollDeferred: o.pollDeferred}
+func (o *driveOptions) drivePasses(ctx context.Context, lane *engine.Lane, at pursuit) (engine.DriveOutcome, error) {
+	options := engine.DriveOptions{OperationID: at.operation, Deadline: o.deadline, WaitForRetry: o.waitRetry, PollDeferred: o.pollDeferred}
+	var told message.ErrorInfo
 	for pass := 1; ; pass++ {
 		d, err := lane.Drive(ctx, options)
 		if err != nil || pass == o.passes || !o.goesOn(d) {
 			return d, err
 		}
+		if d.PollFailed.Known && d.PollFailed != told {
+			told = d.PollFailed
+			o.tellWait(at, d)
+		}
 		if err := pause(ctx, time.Duration(*d.NotBefore-o.now())*time.Millisecond); err != nil {
 			return d, err
 		}
 	}
+}
+
+// tellWait says why a pass has to be followed by another one.
+func (o *driveOptions) tellWait(at pursuit, d engine.DriveOutcome) {
+	tell := o.out.note
+	if stuck(d) {
+		tell = o.out.alert
+	}
+	tell("%s: %s", escapeLine(at.place()), escapeLine(waitMessage(d)))
 }
 
 // goesOn tells whether another pass can do more than this one once its wait is

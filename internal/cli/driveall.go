@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -39,11 +37,8 @@ func (s *sweep) add(d driven) {
 	s.lanes = append(s.lanes, d)
 	// A failed write sticks to the stream and is reported at the end.
 	_ = s.out.item(func(o *object) { d.write(o) })
-	switch {
-	case d.skipped:
+	if d.skipped {
 		s.out.note("skipped %s: another process owns it", escapeLine(d.session))
-	case d.err != nil && d.outcome.Kind == "":
-		s.out.note("failed %s: %s", escapeLine(d.session), escapeLine(explain(d.err).message))
 	}
 }
 
@@ -151,8 +146,9 @@ func (o *driveOptions) sweepLane(ctx context.Context, s *sweep, ref store.Ref, e
 	if passes.pollDeferred, err = o.pollDue(ctx, e, lane); err != nil {
 		return err
 	}
-	d.outcome, err = passes.drivePasses(ctx, lane, d.id)
-	d.outcome, d.err = ended(ctx, pursuit{ref.ID, d.lane, d.id, o.namingLane(ref, d.lane)}, d.outcome, err)
+	at := pursuit{ref.ID, d.lane, d.id, o.namingLane(ref, d.lane)}
+	d.outcome, err = passes.drivePasses(ctx, lane, at)
+	d.outcome, d.err = ended(ctx, at, d.outcome, err)
 	s.add(d)
 	return nil
 }
@@ -183,11 +179,7 @@ func (d *driven) write(o *object) {
 		o.itemError(d.err)
 	}
 	if !d.skipped {
-		code := exitOK
-		if f := explain(d.err); f != nil {
-			code = f.code
-		}
-		o.exit(code)
+		o.exit(codeOf(d.err))
 	}
 }
 
@@ -227,7 +219,7 @@ func (s *sweep) totals() totals {
 func (s *sweep) report(ctx context.Context) error {
 	t := s.totals()
 	err := s.failure(ctx)
-	return s.out.result(err, func(o *object) {
+	end := s.out.result(err, func(o *object) {
 		o.array("items", len(s.lanes), func(i int, o *object) { s.lanes[i].write(o) })
 		o.object("totals", func(o *object) {
 			o.int("driven", t.driven)
@@ -254,6 +246,8 @@ func (s *sweep) report(ctx context.Context) error {
 		}
 		return p.err
 	})
+	s.tell(err)
+	return end
 }
 
 func describeDriven(d driven) string {
@@ -261,52 +255,4 @@ func describeDriven(d driven) string {
 		return escapeLine(explain(d.err).message)
 	}
 	return string(d.outcome.Kind)
-}
-
-// failure is the error that the sweep ends with: of one item its own, of several
-// what they have in common.
-func (s *sweep) failure(ctx context.Context) error {
-	if caught := context.Cause(ctx); caught != nil {
-		return bySignal(ctx, caught)
-	}
-	var errs []error
-	for _, d := range s.lanes {
-		if !d.skipped {
-			errs = append(errs, d.err)
-		}
-	}
-	err := itemsFailure("lanes", errs)
-	if f := explain(err); f != nil && len(errs) > 1 {
-		f.message = describeEnds(errs)
-	}
-	return err
-}
-
-// describeEnds counts how lanes ended, by kinds: one that waits is no failure.
-func describeEnds(errs []error) string {
-	counts := make(map[string]int)
-	for _, err := range errs {
-		counts[describeEnd(explain(err))]++
-	}
-	var said []string
-	for _, kind := range []string{"completed", "wait", "failed", "were aborted", "could not be driven"} {
-		if n := counts[kind]; n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", n, kind))
-		}
-	}
-	return fmt.Sprintf("of %d lanes %s", len(errs), strings.Join(said, ", "))
-}
-
-func describeEnd(f *failure) string {
-	switch {
-	case f == nil:
-		return "completed"
-	case f.code == exitLater:
-		return "wait"
-	case f.code == exitFailed:
-		return "failed"
-	case f.code == exitAborted:
-		return "were aborted"
-	}
-	return "could not be driven"
 }

@@ -23,8 +23,12 @@ type endpoint struct {
 	configured bool // the configuration has a word in it
 	models     *catalogue.Catalogue
 	key        func(context.Context) (string, error) // nil when none is needed
-	unusable   string                                // why no request can be made, "" when one can
+	obstacle   obstacle
 }
+
+// obstacle is why no request can be made to an endpoint, and what a person can do
+// about it; empty when one can.
+type obstacle struct{ what, cure string }
 
 // newEndpoints are those that every binary knows and those of the configuration,
 // by name.
@@ -52,9 +56,9 @@ func (f *factory) newEndpoint(c *config, name string) *endpoint {
 		overrides[id] = m.override()
 	}
 	e := &endpoint{name: name, config: p, configured: configured, models: catalogue.New(vendorOf(p.API), overrides)}
-	e.key, e.unusable = f.key(c, name, p)
+	e.key, e.obstacle = f.key(c, name, p)
 	if wrong := p.misaddressed(name); wrong != "" {
-		e.unusable = wrong
+		e.obstacle = obstacle{what: wrong}
 	}
 	return e
 }
@@ -151,8 +155,8 @@ func (r *remote) Models() []string { return r.models.IDs() }
 // Resolve returns any model of an endpoint that can be reached, and tells once
 // when nothing is known of it.
 func (r *remote) Resolve(id string) (effect.Model, error) {
-	if r.unusable != "" {
-		return nil, &effect.UnknownModel{Reason: r.unusable, Unusable: true}
+	if r.obstacle.what != "" {
+		return nil, &effect.UnknownModel{Reason: r.obstacle.what, Cure: r.obstacle.cure, Unusable: true}
 	}
 	p, err := r.provider()
 	if err != nil {

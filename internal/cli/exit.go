@@ -67,6 +67,9 @@ func (c exitCode) String() string {
 	return "unknown"
 }
 
+// tag is the code's name as scripts match on it.
+func (c exitCode) tag() string { return strings.ReplaceAll(c.String(), " ", "_") }
+
 // exitHelp is the paragraph that closes every command's long help.
 func exitHelp(codes ...exitCode) string {
 	var b strings.Builder
@@ -92,4 +95,14 @@ func commonCode(codes []exitCode) exitCode {
 		}
 	}
 	return codes[0]
+}
+
+// sweptCode is the exit code of a sweep over lanes. One that waits has not failed,
+// and one that completed need not be driven again: waits alone are a reason to.
+func sweptCode(codes []exitCode) exitCode {
+	failed := func(c exitCode) bool { return c != exitOK && c != exitLater }
+	if !slices.ContainsFunc(codes, failed) && slices.Contains(codes, exitLater) {
+		return exitLater
+	}
+	return commonCode(codes)
 }

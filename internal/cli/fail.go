@@ -22,6 +22,10 @@ type failure struct {
 	hint    string
 	details func(*object)
 	cause   error
+	// place is the session and lane that it is about, where no argument named them.
+	place string
+	// stuck is set of a wait that does not end before a person does something.
+	stuck bool
 }
 
 func (f *failure) Error() string { return f.message }
@@ -43,6 +47,14 @@ func unsupportedf(format string, args ...any) *failure {
 
 func notFoundf(tag, format string, args ...any) *failure {
 	return &failure{code: exitNotFound, tag: tag, message: fmt.Sprintf(format, args...)}
+}
+
+// placed is the message behind the place that it is about.
+func (f *failure) placed() string {
+	if f.place == "" {
+		return f.message
+	}
+	return f.place + ": " + f.message
 }
 
 // withHint returns the failure with a line that says what to do about it.
@@ -75,6 +87,14 @@ func explain(err error) *failure {
 		f.message = err.Error()
 	}
 	return f
+}
+
+// codeOf is what a process exits with that ends with err.
+func codeOf(err error) exitCode {
+	if f := explain(err); f != nil {
+		return f.code
+	}
+	return exitOK
 }
 
 // explainPanic knows a defect that the engine caught; nil for any other error. The

@@ -181,6 +181,29 @@ func TestItemsFailure(t *testing.T) {
 	}
 }
 
+// What waits has not failed, and does not share its code with what has.
+func TestSweptCode(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		codes []exitCode
+		want  exitCode
+	}{
+		{"nothing", nil, exitOK},
+		{"all completed", []exitCode{exitOK, exitOK}, exitOK},
+		{"all wait", []exitCode{exitLater, exitLater}, exitLater},
+		{"some completed, some wait", []exitCode{exitOK, exitLater, exitOK}, exitLater},
+		{"all failed alike", []exitCode{exitFailed, exitFailed}, exitFailed},
+		{"all failed, each in its way", []exitCode{exitFailed, exitAborted}, exitPartial},
+		{"a failure beside one that completed", []exitCode{exitOK, exitFailed}, exitPartial},
+		{"a failure beside a wait", []exitCode{exitLater, exitFailed}, exitPartial},
+		{"some of each", []exitCode{exitOK, exitLater, exitFailed}, exitPartial},
+	} {
+		if got := sweptCode(c.codes); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // The error line of the formats for scripts is one line of JSON, whatever the
 // message holds.
 func TestFailureLine(t *testing.T) {

@@ -257,6 +257,9 @@ func (in *inspection) printLane(pr *lines, lane engine.LaneReport, p *printer) {
 	}
 	if c := lane.Current; c != nil {
 		pr.line("  operation %s %s, %s at %s, started %s", c.Kind, c.ID, c.Status, c.Point, p.when(c.StartedAt))
+		if s := c.Suspended; s != nil && s.PollFailed.Known {
+			pr.line("  deferred  last poll: %s", escapeLine(s.PollFailed.Reason()))
+		}
 	} else {
 		pr.line("  operation none")
 	}

@@ -1,9 +1,6 @@
 package cli
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // itemsFailure is what a command over several items ends with: nil when all
 // succeeded, an item's own failure when it was the only one, the code that all
@@ -12,12 +9,10 @@ func itemsFailure(what string, errs []error) error {
 	var codes []exitCode
 	failed := 0
 	for _, err := range errs {
-		code := exitOK
-		if f := explain(err); f != nil {
-			code = f.code
+		if err != nil {
 			failed++
 		}
-		codes = append(codes, code)
+		codes = append(codes, codeOf(err))
 	}
 	code := commonCode(codes)
 	switch {
@@ -27,7 +22,7 @@ func itemsFailure(what string, errs []error) error {
 		return errs[0]
 	}
 	return &failure{
-		code: code, tag: strings.ReplaceAll(code.String(), " ", "_"),
+		code: code, tag: code.tag(),
 		message: fmt.Sprintf("%d of %d %s did not succeed", failed, len(errs), what),
 	}
 }

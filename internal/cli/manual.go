@@ -28,12 +28,12 @@ type stepper struct {
 // driveStepwise drives with every pass parked at its breakpoints, as steps says.
 // It ends with what the passes came to, or with the action before which the
 // drive was left: then nothing behind it has happened.
-func (o *driveOptions) driveStepwise(ctx context.Context, e *engaged, lane *engine.Lane, id string) (d engine.DriveOutcome, left *effect.Action, err error) {
-	s := &stepper{o: o, e: e, lane: lane, id: id, done: make(chan struct{})}
+func (o *driveOptions) driveStepwise(ctx context.Context, e *engaged, lane *engine.Lane, at pursuit) (d engine.DriveOutcome, left *effect.Action, err error) {
+	s := &stepper{o: o, e: e, lane: lane, id: at.operation, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		s.err = e.Session().Guard(func() (err error) {
-			s.outcome, err = o.drivePasses(ctx, lane, id)
+			s.outcome, err = o.drivePasses(ctx, lane, at)
 			return err
 		})
 	}()
@@ -48,7 +48,7 @@ func (o *driveOptions) driveStepwise(ctx context.Context, e *engaged, lane *engi
 	}
 	<-s.done
 	if left != nil || err != nil {
-		return engine.DriveOutcome{Kind: engine.Yielded, OperationID: id}, left, err
+		return engine.DriveOutcome{Kind: engine.Yielded, OperationID: at.operation}, left, err
 	}
 	return s.outcome, nil, s.err
 }

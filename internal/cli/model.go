@@ -53,7 +53,7 @@ func (f *factory) knownModels() ([]modelItem, error) {
 	var all []modelItem
 	for _, e := range endpoints {
 		for _, id := range e.models.IDs() {
-			all = append(all, modelItem{e.name, e.unusable, e.models.Entry(id)})
+			all = append(all, modelItem{e.name, e.obstacle.what, e.models.Entry(id)})
 		}
 	}
 	// Those that are scripts are files, which only echo needs not be.
@@ -332,7 +332,7 @@ func (f *factory) modelOf(ref message.ModelRef) (modelItem, error) {
 	}
 	for _, e := range endpoints {
 		if e.name == ref.Provider {
-			return modelItem{e.name, e.unusable, e.models.Entry(ref.ModelID)}, nil
+			return modelItem{e.name, e.obstacle.what, e.models.Entry(ref.ModelID)}, nil
 		}
 	}
 	if ref.Provider == scripted.Name {

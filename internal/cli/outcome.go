@@ -39,9 +39,9 @@ func outcomeFailure(p pursuit, d engine.DriveOutcome) error {
 		}
 	case engine.Waiting:
 		f.code, f.tag, f.message = exitLater, "waiting", waitMessage(d)
-		f.hint = fmt.Sprintf("go on with `drover drive %s --wait-retry`", p.at)
-		if d.Reason == engine.WaitDeferred {
-			f.hint = fmt.Sprintf("ask for the answer with `drover drive %s --poll-deferred`", p.at)
+		f.hint = waitHint(p, d)
+		if f.stuck = stuck(d); f.stuck {
+			f.place = p.place()
 		}
 	case engine.Yielded:
 		f.code, f.tag, f.message = exitLater, "yielded", "the deadline came first; the operation stays open"
@@ -102,19 +102,46 @@ func failedHint(o engine.Outcome) string {
 	case refused.Status == http.StatusNotFound, strings.Contains(o.Error.Message, "model_not_found"):
 		return fmt.Sprintf("is the model's name right, and the base_url of its provider? `drover model show %s` says what is known of it", answeredBy(o.FinalMessage))
 	case refused.Class == message.ClassAuth:
-		return "`drover help providers` says where the key is taken from"
+		return keyHint
 	case refused.Class == message.ClassNetwork && refused.Status == 0:
 		return "is the server up, and the base_url of its provider right? `drover help providers`"
 	}
 	return ""
 }
 
+// stuck tells a wait that time alone does not end: for what is not there, or for the
+// answer of a job that nobody is told about, for a reason that stays.
+func stuck(d engine.DriveOutcome) bool {
+	return d.Reason == engine.WaitMissing || d.PollFailed.Known && !d.PollFailed.Passes()
+}
+
+func waitHint(p pursuit, d engine.DriveOutcome) string {
+	switch {
+	case d.Reason == engine.WaitMissing && d.Why != nil:
+		return fmt.Sprintf("%s; then go on with `drover drive %s`", missingHint(d.Why), p.at)
+	case d.Reason == engine.WaitMissing:
+		return fmt.Sprintf("`drover doctor` looks at the configuration; then go on with `drover drive %s`", p.at)
+	case d.Reason != engine.WaitDeferred:
+		return fmt.Sprintf("go on with `drover drive %s --wait-retry`", p.at)
+	case d.PollFailed.Class == message.ClassAuth:
+		return fmt.Sprintf("%s; then ask again with `drover drive %s --poll-deferred`", keyHint, p.at)
+	}
+	return fmt.Sprintf("ask for the answer with `drover drive %s --poll-deferred`", p.at)
+}
+
+// keyHint is for a key that is refused or cannot be read.
+const keyHint = "`drover help providers` says where the key is taken from"
+
 func waitMessage(d engine.DriveOutcome) string {
 	switch {
 	case d.Why != nil:
 		return "the operation waits: " + d.Why.Error()
 	case d.Reason == engine.WaitDeferred && d.NotBefore != nil:
-		return "the provider answers later, not before " + instant(*d.NotBefore)
+		later := "the provider answers later, not before " + instant(*d.NotBefore)
+		if d.PollFailed.Known {
+			later += "; the last poll failed: " + escapeLine(d.PollFailed.Reason())
+		}
+		return later
 	case d.NotBefore != nil:
 		return "the operation waits for its next attempt, not before " + instant(*d.NotBefore)
 	}

@@ -67,11 +67,7 @@ func (p *printer) document(err error, doc func(*object)) error {
 		o.str("type", "result")
 	}
 	doc(o)
-	code := exitOK
-	if f := explain(err); f != nil {
-		code = f.code
-	}
-	o.exit(code)
+	o.exit(codeOf(err))
 	return p.line(o)
 }
 
@@ -125,6 +121,13 @@ func (p *printer) note(format string, args ...any) {
 	}
 }
 
+// alert is a note that --quiet does not silence: something has to be done.
+func (p *printer) alert(format string, args ...any) {
+	if p.format == formatText {
+		p.say(fmt.Sprintf(format, args...))
+	}
+}
+
 // warn tells of what the command could not do beside its task, which scripts have to
 // know, too; --quiet silences it.
 func (p *printer) warn(code, format string, args ...any) {
@@ -169,11 +172,11 @@ func (p *printer) say(s string) {
 
 // failure prints an error in the form that the output format promises.
 func (p *printer) failure(f *failure) {
-	if p.quiet && f.code == exitLater {
+	if p.quiet && f.code == exitLater && !f.stuck {
 		return // no error: it is to be run again, as the exit code says
 	}
 	if p.format == formatText {
-		text := "drover: " + escapeText(f.message)
+		text := "drover: " + escapeText(f.placed())
 		if f.hint != "" {
 			text += "\nhint: " + escapeText(f.hint)
 		}

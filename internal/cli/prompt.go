@@ -119,7 +119,6 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 		return firstOf(err, s.Close())
 	}
 	if o.deferred != "" {
-		o.tellOfModelsAtOnce(options.Models, request.Configure.Model)
 		options.StreamOptions.Deferred = json.RawMessage(`{"window":"` + o.deferred + `"}`)
 	}
 	placed := false
@@ -136,6 +135,7 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 			if o.fresh {
 				o.out.announce(ref.ID)
 			}
+			o.tellOfModelAtOnce(ctx, e, options.Models)
 		})
 	})
 	if _, faulted := errors.AsType[*store.Fault](err); o.fresh && !placed && !faulted {
@@ -146,16 +146,27 @@ func runPrompt(ctx context.Context, o *promptOptions) error {
 	return err
 }
 
-// tellOfModelsAtOnce says that --deferred asks in vain of a model that can only
-// answer at once, where the command names one: that costs what it always does.
-func (o *promptOptions) tellOfModelsAtOnce(models effect.Models, ref *message.ModelRef) {
-	if ref == nil {
+// tellOfModelAtOnce says that --deferred asks in vain of a lane whose model can only
+// answer at once: that costs what it always does.
+func (o *promptOptions) tellOfModelAtOnce(ctx context.Context, e *engaged, models effect.Models) {
+	if o.deferred == "" {
 		return
 	}
-	if m, err := models.Resolve(*ref); err == nil {
-		if _, ok := m.(effect.DeferredModel); !ok {
-			o.out.note("note: %s answers at once, --deferred changes nothing", escapeLine(ref.String()))
-		}
+	// What cannot be found out here stops the run, and is told then.
+	lane, err := e.Lane(o.lane)
+	if err != nil {
+		return
+	}
+	cfg, err := lane.Configuration(ctx)
+	if err != nil {
+		return
+	}
+	m, err := models.Resolve(cfg.Model)
+	if err != nil {
+		return
+	}
+	if _, ok := m.(effect.DeferredModel); !ok {
+		o.out.note("note: %s answers at once, --deferred changes nothing", escapeLine(cfg.Model.String()))
 	}
 }
 

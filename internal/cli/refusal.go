@@ -140,7 +140,9 @@ func laneReason(lane, reason string) func(*object) {
 
 // refusalHint says what can be done instead, "" where nothing is sure.
 func refusalHint(t tagged) string {
-	switch t.(type) {
+	switch e := t.(type) {
+	case *engine.MissingIdentities:
+		return missingHint(e)
 	case *engine.NoActiveRun:
 		return "leave it for the next run with `drover next-run`, or start one with `drover prompt`"
 	case *engine.NothingToCompact:

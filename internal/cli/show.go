@@ -189,7 +189,7 @@ func (o *showOptions) transcript(w io.Writer) transcript {
 	case "html":
 		return export.HTML(w)
 	}
-	return &dialogue{lines: lines{w: w}, p: o.out}
+	return newDialogue(w, o.out)
 }
 
 // transcript writes a conversation, one entry or message after another.

@@ -18,7 +18,7 @@ import (
 //	key?          which key came with the request, but for its sk-, and in what header
 //	headers?      the header X-Team
 //	refuse STATUS an error with that status
-//	later         a job in the background, of which the server then says nothing but 503
+//	later STATUS  a job in the background, of which the server then says nothing but that
 //	anything else is repeated
 //
 // Every answer used 1000 tokens of input, 400 more from the cache, and 50 of output.
@@ -26,8 +26,10 @@ func serveVendors(env *testscript.Env) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /chat/v1/chat/completions", vendor("messages", completionEvents))
 	mux.HandleFunc("POST /responses/v1/responses", vendor("input", responseEvents))
-	mux.HandleFunc("GET /responses/v1/responses/resp_1", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, `{"error":{"message":"we are busy"}}`, http.StatusServiceUnavailable)
+	mux.HandleFunc("GET /responses/v1/responses/{job}", func(w http.ResponseWriter, r *http.Request) {
+		var status int
+		_, _ = fmt.Sscanf(r.PathValue("job"), "resp_%d", &status)
+		http.Error(w, `{"error":{"message":"we say no"}}`, status)
 	})
 	mux.HandleFunc("POST /messages/v1/messages", vendor("messages", messageEvents))
 	server := httptest.NewServer(mux)
@@ -52,11 +54,12 @@ func vendor(field string, events func(text string) []string) http.HandlerFunc {
 			fmt.Fprintf(w, `{"error":{"type":"authentication_error","message":"go away"}}`)
 			return
 		}
-		switch text {
-		case "later":
+		if n, _ := fmt.Sscanf(text, "later %d", &status); n == 1 {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"id":"resp_1","status":"queued","output":[]}`)
+			fmt.Fprintf(w, `{"id":"resp_%d","status":"queued","output":[]}`, status)
 			return
+		}
+		switch text {
 		case "key?":
 			text = "none"
 			for _, name := range []string{"Authorization", "X-Api-Key"} {

@@ -49,10 +49,10 @@ func waitOf(ctx context.Context, q store.Queries, t op.Turn) (*ExplainWait, erro
 	if !ok {
 		return nil, nil
 	}
-	source, at, err := deferredSource(ctx, q, t.Lane, d.Deferred)
+	source, err := deferredSource(ctx, q, t.Lane, d.Deferred)
 	if err != nil {
 		return nil, err
 	}
-	notBefore := pollDue(source, at)
+	notBefore := source.due()
 	return &ExplainWait{WaitDeferred, &notBefore}, nil
 }

@@ -51,6 +51,9 @@ type SuspendedOperation struct {
 	Reason      string // crash, missing_identities, deferred
 	Missing     *op.Missing
 	Deferred    json.RawMessage // the handle
+	// PollFailed is why the last poll was not answered. It is for people, and no part
+	// of the JSON.
+	PollFailed message.ErrorInfo
 	// Aborting are the drained messages of a cancelled run (spec §4.6).
 	Aborting *Drained
 }
@@ -109,7 +112,7 @@ func describe(ctx context.Context, q store.Queries, t op.Turn, owner Owner) (*Cu
 		s.Aborting, err = drainedOf(ctx, q, t.Lane, control)
 	case op.PointOf(t.State) == op.PointDeferredWaiting:
 		s.Reason = "deferred"
-		s.Deferred, err = handleOf(ctx, q, t)
+		err = s.readDeferred(ctx, q, t)
 	case owner.Missing != nil:
 		s.Reason, s.Missing = "missing_identities", owner.Missing
 	case !op.Safe(t.State):
@@ -155,10 +158,11 @@ func pendingMessages(ctx context.Context, q store.Queries, lane string, ids []st
 	return messages, nil
 }
 
-func handleOf(ctx context.Context, q store.Queries, t op.Turn) (json.RawMessage, error) {
+func (s *SuspendedOperation) readDeferred(ctx context.Context, q store.Queries, t op.Turn) error {
 	run, _ := t.Run()
-	handle, _, err := deferredSource(ctx, q, t.Lane, run.Phase.(op.DeferredPhase).Deferred)
-	return handle.Raw, err
+	source, err := deferredSource(ctx, q, t.Lane, run.Phase.(op.DeferredPhase).Deferred)
+	s.Deferred, s.PollFailed = source.handle.Raw, source.failed
+	return err
 }
 
 // InspectExecution reads current ownership and the latest result coherently, on

@@ -105,7 +105,10 @@ type DriveOutcome struct {
 	NotBefore   *int64          // Unix ms: retry, deferred
 	Deferred    json.RawMessage // deferred: the handle
 	Missing     *op.Missing
-	Why         *MissingIdentities // of Missing, for people: it is not part of the JSON
+	// For people, and no part of the JSON: why identities are missing, and why the
+	// poll of this pass was not answered.
+	Why        *MissingIdentities
+	PollFailed message.ErrorInfo
 }
 
 // AppendJSON writes the shape of §5.1.

@@ -16,12 +16,12 @@ import (
 func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	run, _ := t.Run()
 	d := run.Phase.(op.DeferredPhase).Deferred
-	source, at, err := deferredSource(ctx, p.lane.h.session, p.lane.name, d)
+	source, err := deferredSource(ctx, p.lane.h.session, p.lane.name, d)
 	if err != nil {
 		return nil, err
 	}
 	if !p.options.PollDeferred || p.polled {
-		return p.waitDeferred(source, at), nil
+		return p.waitDeferred(source), nil
 	}
 	model, err := p.lane.ready(p.gate.Context(), d.Configuration)
 	if err != nil {
@@ -44,11 +44,11 @@ func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.fetch(ctx, deferred, req, refused, source, number)
+	answer, err := p.fetch(ctx, deferred, req, refused, source.handle, number)
 	if err != nil {
 		return nil, err
 	}
-	return nil, p.settlePoll(ctx, req, model.Info(), answer, source)
+	return nil, p.settlePoll(ctx, req, model.Info(), answer, source.handle)
 }
 
 // fetch is one poll: intent, then effect.
@@ -84,35 +84,47 @@ func (p *pass) settlePoll(ctx context.Context, req effect.Request, info effect.M
 	})
 }
 
-// deferredSource reads the handle that an operation waits on, and when it was
-// given, Unix ms.
-func deferredSource(ctx context.Context, q store.Queries, lane string, d op.Deferred) (message.DeferredHandle, int64, error) {
+// pendingAnswer is the newest answer that left a deferred job pending.
+type pendingAnswer struct {
+	handle message.DeferredHandle
+	at     int64             // when it was given, Unix ms
+	failed message.ErrorInfo // why the poll that it is of was not answered (D33)
+}
+
+// deferredSource reads the answer whose handle an operation waits on.
+func deferredSource(ctx context.Context, q store.Queries, lane string, d op.Deferred) (pendingAnswer, error) {
 	entries, err := q.Entries(ctx, []string{d.SourceEntryID})
 	if err != nil {
-		return message.DeferredHandle{}, 0, err
+		return pendingAnswer{}, err
 	}
 	e, ok := entries[d.SourceEntryID]
 	raw, has := e.Message().Get("deferred")
 	if !ok || !has {
-		return message.DeferredHandle{}, 0, &Defect{Lane: lane, Err: fmt.Errorf("entry %s holds no deferred handle", d.SourceEntryID)}
+		return pendingAnswer{}, &Defect{Lane: lane, Err: fmt.Errorf("entry %s holds no deferred handle", d.SourceEntryID)}
 	}
-	return message.DeferredHandle{Raw: raw}, e.Timestamp, nil
+	return pendingAnswer{message.DeferredHandle{Raw: raw}, e.Timestamp, message.ProviderError(e.Message())}, nil
 }
 
 // pollAfterDefault is how long to wait before a poll when the provider does not
 // say, in ms.
 const pollAfterDefault = 60_000
 
-// pollDue is when a deferred answer is worth asking for, Unix ms.
-func pollDue(source message.DeferredHandle, at int64) int64 {
-	after, ok := source.PollAfterMs()
+// due is when the job is worth asking about again, Unix ms.
+func (a pendingAnswer) due() int64 {
+	after, ok := a.handle.PollAfterMs()
 	if !ok {
 		after = pollAfterDefault
 	}
-	return at + after
+	return a.at + after
 }
 
-func (p *pass) waitDeferred(source message.DeferredHandle, at int64) *DriveOutcome {
-	notBefore := pollDue(source, at)
-	return &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitDeferred, Deferred: source.Raw, NotBefore: &notBefore}
+// waitDeferred ends the pass in a wait for the answer. Only the pass that polled
+// tells why the poll failed.
+func (p *pass) waitDeferred(source pendingAnswer) *DriveOutcome {
+	notBefore := source.due()
+	d := &DriveOutcome{Kind: Waiting, OperationID: p.operationID, Reason: WaitDeferred, Deferred: source.handle.Raw, NotBefore: &notBefore}
+	if p.polled {
+		d.PollFailed = source.failed
+	}
+	return d
 }

@@ -107,11 +107,11 @@ func (p *pass) cancelDeferred(ctx context.Context, d op.Deferred) {
 	if !ok {
 		return
 	}
-	source, _, err := deferredSource(ctx, p.lane.h.session, p.lane.name, d)
+	source, err := deferredSource(ctx, p.lane.h.session, p.lane.name, d)
 	if err != nil || p.hitProtected("deferred.cancel", "Ask the provider to drop a deferred job", "") != nil {
 		return
 	}
-	_ = deferred.Cancel(p.lane.h.closing, source)
+	_ = deferred.Cancel(p.lane.h.closing, source.handle)
 }
 
 // endStructural ends a cancelled compaction or navigation without publishing

@@ -23,15 +23,14 @@ func refusal(err error) (*HookFailed, error) {
 // that no repetition helps, since the hook would fail alike. The job of a poll is
 // none the worse: it stays pending under the stored handle (D33).
 func refusedAnswer(why *HookFailed, req effect.Request, info effect.ModelInfo, polled json.RawMessage) message.StreamEvent {
-	a := message.Assistant{
-		API: info.API, Provider: info.Ref.Provider, Model: info.Ref.ModelID, Timestamp: req.Now,
-		StopReason: message.StopError, ErrorMessage: "a required " + why.Error(),
-		Diagnostics: message.AppendProviderError(nil, message.ErrorInfo{Class: message.ClassInvalidRequest}),
-	}
+	note, text := message.ErrorInfo{Class: message.ClassInvalidRequest}, "a required "+why.Error()
+	a := message.Assistant{API: info.API, Provider: info.Ref.Provider, Model: info.Ref.ModelID, Timestamp: req.Now}
 	if polled == nil {
+		a.StopReason, a.ErrorMessage, a.Diagnostics = message.StopError, text, message.AppendProviderError(nil, note)
 		return message.StreamEvent{Type: message.EventError, Reason: a.StopReason, Message: a.Message()}
 	}
-	a.StopReason, a.ErrorMessage, a.Deferred = message.StopDeferred, "", polled
+	note.Text = text // the message of a pending answer has no place for it
+	a.StopReason, a.Deferred, a.Diagnostics = message.StopDeferred, polled, message.AppendProviderError(nil, note)
 	return message.StreamEvent{Type: message.EventDone, Reason: a.StopReason, Message: a.Message()}
 }
 

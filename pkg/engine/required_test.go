@@ -290,6 +290,9 @@ func TestRequiredHookOfPoll(t *testing.T) {
 					if err != nil || d.Reason != engine.WaitDeferred || !strings.Contains(string(d.Deferred), `"id":"job"`) {
 						t.Fatalf("the pass ended with %+v, %v", d, err)
 					}
+					if want := "a required " + hook + " hook: no"; calls > 1 && d.PollFailed.Text != want {
+						t.Errorf("the poll failed of %q, want %q", d.PollFailed.Text, want)
+					}
 				}
 				d, err := w.Lane.Drive(t.Context(), engine.DriveOptions{OperationID: id, PollDeferred: true})
 				if err != nil || d.Kind != engine.Settled || d.Outcome.Kind != op.Completed {

@@ -17,12 +17,17 @@ import (
 // the page lets it load nothing (D59).
 type htmlPage struct {
 	page
-	begun  bool
-	nested int // branches that are open
+	begun     bool
+	nested    int // branches that are open
+	deferrals Deferrals
 }
 
 // HTML writes one self-contained page to w.
-func HTML(w io.Writer) Document { return &htmlPage{page: page{w: w}} }
+func HTML(w io.Writer) Document {
+	d := &htmlPage{page: page{w: w}}
+	d.deferrals.Tell = d.deferred
+	return d
+}
 
 // maxNested is how deep branches are drawn inside each other; deeper ones are
 // marked only.
@@ -46,11 +51,12 @@ func (d *htmlPage) head(title string) {
 	d.print(htmlHead, "<title>", escLine(title), "</title>\n<style>", htmlStyle, "</style>\n</head>\n<body>\n<main>\n")
 }
 
-// ready begins the page where nobody gave it a title.
+// ready ends what was gathered, and begins the page where nobody gave it a title.
 func (d *htmlPage) ready() {
 	if !d.begun {
 		d.head("Conversation")
 	}
+	d.deferrals.End()
 }
 
 func (d *htmlPage) End() error {
@@ -84,6 +90,7 @@ func (d *htmlPage) Branch(n int) {
 }
 
 func (d *htmlPage) BranchEnd() {
+	d.deferrals.End()
 	d.closeBranch()
 	d.nested--
 }
@@ -129,6 +136,9 @@ func (d *htmlPage) Entry(e store.Entry) {
 }
 
 func (d *htmlPage) Message(m message.Message, timestamp int64) {
+	if d.deferrals.Take(m, timestamp) {
+		return
+	}
 	d.ready()
 	class := "other"
 	switch m.Role() {
@@ -158,6 +168,12 @@ func (d *htmlPage) Message(m message.Message, timestamp int64) {
 		d.print(`<p class="failed">`, escLine(string(m.StopReason())), ": ", esc(text), "</p>\n")
 	}
 	d.print("</article>\n")
+}
+
+// deferred is no turn: nobody has said anything yet.
+func (d *htmlPage) deferred(run Deferral) {
+	d.ready()
+	d.print(`<p class="mark">`, escLine(deferredLine(run)), "</p>\n")
 }
 
 func (d *htmlPage) text(s string) {

@@ -13,10 +13,17 @@ import (
 
 // markdown is a transcript as a Markdown document: a heading per turn, the text
 // as it is, everything else in fences.
-type markdown struct{ page }
+type markdown struct {
+	page
+	deferrals Deferrals
+}
 
 // Markdown writes a Markdown document to w.
-func Markdown(w io.Writer) Document { return &markdown{page{w: w}} }
+func Markdown(w io.Writer) Document {
+	d := &markdown{page: page{w: w}}
+	d.deferrals.Tell = d.deferred
+	return d
+}
 
 func (d *markdown) line(format string, args ...any) {
 	d.print(fmt.Sprintf(format, args...), "\n")
@@ -29,9 +36,13 @@ func (d *markdown) Title(id, name, _ string) {
 	d.line("# %s", visible.Line(name))
 }
 
-func (d *markdown) End() error { return d.err }
+func (d *markdown) End() error {
+	d.deferrals.End()
+	return d.err
+}
 
 func (d *markdown) Mark(label string, lanes []string) {
+	d.deferrals.End()
 	if label != "" {
 		d.line("\n**Label:** %s", visible.Line(label))
 	}
@@ -41,9 +52,14 @@ func (d *markdown) Mark(label string, lanes []string) {
 }
 
 func (d *markdown) Branch(n int) {
+	d.deferrals.End()
 	d.line("\n---\n\n*Another branch, %s, not on the path:*", entries(n))
 }
-func (d *markdown) BranchEnd() { d.line("\n*End of the other branch.*\n\n---") }
+
+func (d *markdown) BranchEnd() {
+	d.deferrals.End()
+	d.line("\n*End of the other branch.*\n\n---")
+}
 
 func (d *markdown) heading(who string, timestamp int64) {
 	if timestamp > 0 {
@@ -69,10 +85,13 @@ func (d *markdown) fence(label, language, s string) {
 }
 
 func (d *markdown) Entry(e store.Entry) {
+	if e.Type == store.TypeMessage {
+		d.Message(e.Message(), e.Timestamp)
+		return
+	}
+	d.deferrals.End()
 	summary, _ := rawjson.GetString(e.Payload, "summary")
 	switch e.Type {
-	case store.TypeMessage:
-		d.Message(e.Message(), e.Timestamp)
 	case store.TypeCompaction:
 		d.heading("Compaction", e.Timestamp)
 		d.text(summary)
@@ -89,6 +108,9 @@ func (d *markdown) Entry(e store.Entry) {
 }
 
 func (d *markdown) Message(m message.Message, timestamp int64) {
+	if d.deferrals.Take(m, timestamp) {
+		return
+	}
 	switch m.Role() {
 	case message.RoleToolResult:
 		name, failed := toolResult(m)
@@ -108,6 +130,11 @@ func (d *markdown) Message(m message.Message, timestamp int64) {
 	if text := m.ErrorMessage(); text != "" {
 		d.line("\n**%s:** %s", visible.Line(string(m.StopReason())), visible.Line(text))
 	}
+}
+
+// deferred is no turn: nobody has said anything yet.
+func (d *markdown) deferred(run Deferral) {
+	d.line("\n*%s*", visible.Line(deferredLine(run)))
 }
 
 func (d *markdown) blocks(m message.Message) {

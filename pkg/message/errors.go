@@ -2,6 +2,8 @@ package message
 
 import (
 	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/drover-run/drover/internal/rawjson"
 )
@@ -64,6 +66,22 @@ func ProviderError(m Message) ErrorInfo {
 	return e
 }
 
+// Reason says what went wrong, as well as the note knows it.
+func (e ErrorInfo) Reason() string {
+	why := e.Text
+	switch {
+	case why != "":
+	case e.Status != 0:
+		why = fmt.Sprintf("the server answered %d", e.Status)
+	default:
+		why = e.Class
+	}
+	if e.RetryAfterMs > 0 {
+		why += fmt.Sprintf("; it asks for a wait of %s", time.Duration(e.RetryAfterMs)*time.Millisecond)
+	}
+	return why
+}
+
 // IsOverflow reports whether the answer failed because the context does not fit
 // the model: said by its class, its status, its text, or its token counts (D36).
 // Limits that are not known are 0.
@@ -102,13 +120,17 @@ func overflowError(m Message) bool {
 	return IsOverflowMessage(text)
 }
 
-// IsRetryable reports whether an error answer is worth another attempt. A typed
-// class or status counts before the text.
+// IsRetryable reports whether an error answer is worth another attempt.
 func IsRetryable(m Message) bool {
-	if m.StopReason() != StopError {
-		return false
-	}
-	e, text := ProviderError(m), m.ErrorMessage()
+	return m.StopReason() == StopError && ProviderError(m).passes(m.ErrorMessage())
+}
+
+// Passes reports whether what a poll failed of may be over later, though nobody does
+// anything about it.
+func (e ErrorInfo) Passes() bool { return e.passes(e.Text) }
+
+// passes decides by the class or the status before the text.
+func (e ErrorInfo) passes(text string) bool {
 	switch e.Class {
 	case ClassRetryable, ClassRateLimit, ClassOverloaded, ClassServer, ClassTimeout, ClassNetwork:
 		return true

@@ -114,6 +114,30 @@ func TestProviderError(t *testing.T) {
 	}
 }
 
+// What a poll failed of passes by the same rule, with the words of the note.
+func TestPasses(t *testing.T) {
+	for _, tt := range []struct {
+		info ErrorInfo
+		want bool
+	}{
+		{ErrorInfo{Status: 429, Class: ClassRateLimit}, true},
+		{ErrorInfo{Status: 503, Class: ClassServer}, true},
+		{ErrorInfo{Class: ClassNetwork, Text: "no such host"}, true},
+		{ErrorInfo{Class: ClassTimeout}, true},
+		{ErrorInfo{Status: 401, Class: ClassAuth, Text: "overloaded"}, false},
+		{ErrorInfo{Status: 403, Class: ClassPermission}, false},
+		{ErrorInfo{Status: 429, Class: ClassQuota}, false},
+		{ErrorInfo{Class: ClassInvalidRequest, Text: "certificate"}, false},
+		{ErrorInfo{Status: 429, Text: "slow down"}, true},
+		{ErrorInfo{Text: "connection refused"}, true},
+		{ErrorInfo{}, false},
+	} {
+		if got := tt.info.Passes(); got != tt.want {
+			t.Errorf("%+v: %v", tt.info, got)
+		}
+	}
+}
+
 func TestIsRetryable(t *testing.T) {
 	tests := []struct {
 		text string

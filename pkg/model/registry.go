@@ -49,7 +49,7 @@ func (r *Registry) Resolve(ref message.ModelRef) (effect.Model, error) {
 	}
 	m, err := p.Resolve(ref.ModelID)
 	if unknown, ok := errors.AsType[*effect.UnknownModel](err); ok {
-		told := &effect.UnknownModel{Ref: ref, Reason: unknown.Reason, Unusable: unknown.Unusable}
+		told := &effect.UnknownModel{Ref: ref, Reason: unknown.Reason, Cure: unknown.Cure, Unusable: unknown.Unusable}
 		switch {
 		case unknown.Unusable:
 		case unknown.Reason != "": // the provider is the one that was meant

@@ -56,7 +56,7 @@ func registry() *model.Registry {
 	r.Register("anthropic", fake{ids: []string{"claude-opus-4", "claude-sonnet-4"}})
 	r.Register("openai", fake{
 		ids:    []string{"gpt-5", "gpt-5-mini"},
-		errors: map[string]error{"gpt-5": &effect.UnknownModel{Reason: "no key"}, "gpt-6": &effect.UnknownModel{Reason: "no key", Unusable: true}},
+		errors: map[string]error{"gpt-5": &effect.UnknownModel{Reason: "no key"}, "gpt-6": &effect.UnknownModel{Reason: "no key", Cure: "get one", Unusable: true}},
 	})
 	return r
 }
@@ -95,7 +95,7 @@ func TestUnknownModels(t *testing.T) {
 			Reason:  "there is no such script file",
 			Nearest: []string{"scripted/echo"},
 		}},
-		{"the provider cannot be used", "openai", "gpt-6", effect.UnknownModel{Reason: "no key", Unusable: true}},
+		{"the provider cannot be used", "openai", "gpt-6", effect.UnknownModel{Reason: "no key", Cure: "get one", Unusable: true}},
 		{"the name is right", "openai", "gpt-5", effect.UnknownModel{Reason: "no key"}},
 	}
 	for _, tt := range tests {

@@ -74,6 +74,7 @@ type UnknownModel struct {
 	Ref     message.ModelRef
 	Reason  string   // why, when more is known than "not registered"
 	Nearest []string // similar names that would resolve
+	Cure    string   // what a person can do about the reason, where that is known
 	// Unusable says that the reason is the provider's, such as a missing key: its
 	// other models would not resolve either, and the name may well be right.
 	Unusable bool

@@ -47,7 +47,7 @@ func Fields() []Field {
 		{"error", "retry_after_ms", "the wait that the provider asks for"},
 		{"error", "usage", "what it cost all the same"},
 		{"deferred", "id", "the name of the job"},
-		{"deferred", "poll_after_ms", "when it may be asked for"},
+		{"deferred", "poll_after_ms", "milliseconds until it may be asked for, each time (60000); a job keeps what its first response says"},
 	}
 }
 

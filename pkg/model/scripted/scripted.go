@@ -46,7 +46,7 @@ func (p *Provider) Models() []string { return []string{echoID} }
 // as when the script's position cannot be kept.
 func (p *Provider) Resolve(id string) (effect.Model, error) {
 	if id == echoID {
-		return &model{id: id, script: &script{limits: defaultLimits}, next: echo}, nil
+		return atOnce{&model{id: id, script: &script{limits: defaultLimits}, next: echo}}, nil
 	}
 	text, err := read(id)
 	if err != nil {
@@ -115,6 +115,17 @@ func isAny(err error, targets ...error) bool {
 		}
 	}
 	return false
+}
+
+// atOnce is a model that never answers later.
+type atOnce struct{ m *model }
+
+// Info returns the model's limits.
+func (a atOnce) Info() effect.ModelInfo { return a.m.Info() }
+
+// Stream answers the request.
+func (a atOnce) Stream(ctx context.Context, req effect.Request) effect.Events {
+	return a.m.Stream(ctx, req)
 }
 
 // model is one script, or echo.
