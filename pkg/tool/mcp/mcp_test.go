@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -40,6 +41,9 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Fprintln(os.Stderr, "not today", err)
 		os.Exit(3)
+	case "deaf":
+		babble(mood) // up to its first call
+		select {}
 	case "babbles", "mumbles":
 		babble(mood)
 	case "refuses":
@@ -59,7 +63,8 @@ func TestMain(m *testing.M) {
 // babble answers calls with what is no result.
 func babble(mood string) {
 	answers := map[string]string{"babbles": `{"jsonrpc":"2.0","id":%s,"result":"text"}`, "mumbles": `well, %s`}
-	for in := json.NewDecoder(os.Stdin); ; {
+	in := json.NewDecoder(os.Stdin)
+	for {
 		var m struct {
 			ID     json.RawMessage
 			Method string
@@ -75,6 +80,9 @@ func babble(mood string) {
 		switch {
 		case answer != "":
 			fmt.Printf(answer+"\n", m.ID)
+			if mood == "deaf" && m.Method == "tools/list" {
+				return
+			}
 		case m.ID != nil:
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", m.ID)
 		}
@@ -360,6 +368,30 @@ func TestHeadersAreSecret(t *testing.T) {
 		if !strings.Contains(path, "pad") && !strings.Contains(err.Error(), "org-1") {
 			t.Errorf("%s: what is no key is gone, too: %v", path, err)
 		}
+	}
+}
+
+// A server that does not read what it is sent holds up no longer than its limit, or an
+// abort, allows, however much that is.
+func TestServerThatDoesNotRead(t *testing.T) {
+	long := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 300<<10)) // more than a pipe holds
+	c := config(t, "deaf")
+	c.CallTimeout = 50 * time.Millisecond
+	s := server(t, c)
+	for range 2 { // it is started again for the second
+		if _, err := call(t, s, "srv__echo", long); err == nil || err.Error() != "MCP server srv: the call took longer than 50ms" {
+			t.Errorf("a limit: %v", err)
+		}
+	}
+	s = server(t, config(t, "deaf"))
+	tool := lookup(t, s, "srv__echo")
+	if err := tool.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, abort := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { abort(errors.New("aborted by the test")) })
+	if _, err := tool.Execute(ctx, effect.Invocation{Args: json.RawMessage(long)}); err == nil || !strings.Contains(err.Error(), "aborted by the test") {
+		t.Errorf("an abort: %v", err)
 	}
 }
 

@@ -128,7 +128,11 @@ func (s *Server) bringUp(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("MCP server %s: %w", s.config.Name, err)
 	}
-	listed, err := list(ctx, s.config, c.session)
+	var listed []Listed
+	err = c.request(ctx, func() (err error) {
+		listed, err = list(ctx, s.config, c.session)
+		return err
+	})
 	if err != nil {
 		err = s.notReady(ctx, c, c.ended(), err)
 		c.close()

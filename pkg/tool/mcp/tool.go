@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -116,11 +117,40 @@ func (t *serverTool) Execute(ctx context.Context, call effect.Invocation) (messa
 	if !ok || !l.Offered {
 		return message.ToolResult{}, fmt.Errorf("MCP server %s has no tool %s any more", s.config.Name, t.name)
 	}
-	r, err := c.session.CallTool(ctx, &sdk.CallToolParams{Name: l.Remote, Arguments: call.Args})
+	var r *sdk.CallToolResult
+	err = c.request(ctx, func() (err error) {
+		r, err = c.session.CallTool(ctx, &sdk.CallToolParams{Name: l.Remote, Arguments: call.Args})
+		return err
+	})
 	if err != nil {
 		return message.ToolResult{}, fmt.Errorf("MCP server %s: %w", s.config.Name, t.failed(ctx, c, err))
 	}
 	return result(r)
+}
+
+// request waits for a request to the server. A program that does not read what it is
+// sent would hold it up beyond the end of its context, and is ended then.
+func (c *connection) request(ctx context.Context, send func() error) error {
+	if c.process == nil {
+		return send()
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- send() }()
+	select {
+	case err := <-sent:
+		return err
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	select {
+	case err := <-sent:
+		return err
+	case <-patience.C:
+		c.process.cancel()
+		c.process.stop()
+		return <-sent
+	}
 }
 
 // failed explains a call that got no answer.
