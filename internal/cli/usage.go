@@ -294,13 +294,15 @@ func (o *recordOptions) row() (u store.NewUsage, err error) {
 	return u, err
 }
 
-// wholeCounts refuses fractions of tokens. Readers cut them off, since other writers'
-// rows may have some; the ledger need not get more of them.
+// wholeCounts refuses fractions of tokens, and counts that sums cannot hold. Readers
+// take them, since other writers' rows may have some; the ledger need not get more.
 func wholeCounts(usage []byte) error {
 	for _, name := range []string{"input", "output", "cacheRead", "cacheWrite", "cacheWrite1h", "reasoning", "totalTokens"} {
 		raw, _ := rawjson.Get(usage, name)
 		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n != math.Trunc(n) {
 			return usagef("USAGE: %s is no whole number of tokens: %.40s", name, raw)
+		} else if err == nil && math.Abs(n) > message.MaxCount {
+			return usagef("USAGE: %s is more than %d, with which sums would overflow: %.40s", name, int64(message.MaxCount), raw)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -76,15 +77,21 @@ func (o Options) overHTTP() (bool, error) {
 	return asked, bad
 }
 
+// endpoint is where OTLP goes, and the variable that says so, "" for none.
+func (o Options) endpoint() (name, at string) {
+	for _, name := range []string{endpointOfSpans, endpointOfAll} {
+		if at := o.value(name); at != "" {
+			return name, at
+		}
+	}
+	return "", defaultEndpoint
+}
+
 // checkEndpoint refuses an address that the exporter would silently do without.
 func (o Options) checkEndpoint() error {
-	name := endpointOfSpans
-	if o.value(name) == "" {
-		name = endpointOfAll
-	}
-	at := o.value(name)
+	name, at := o.endpoint()
 	u, err := url.Parse(at)
-	if at == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return nil
 	}
 	return fmt.Errorf("%s: want an address that begins with http:// or https://, such as http://localhost:4318", name)
@@ -176,10 +183,20 @@ func (t *tracing) http(ctx context.Context) (sdk.SpanExporter, error) {
 	if !t.overHTTP {
 		return nil, nil
 	}
-	if t.options.value(endpointOfAll) == "" && t.options.value(endpointOfSpans) == "" {
-		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(defaultEndpoint))
+	options := []otlptracehttp.Option{otlptracehttp.WithProxy(sameCollector)}
+	if name, at := t.options.endpoint(); name == "" {
+		options = append(options, otlptracehttp.WithEndpointURL(at))
 	}
-	return otlptracehttp.New(ctx)
+	return otlptracehttp.New(ctx, options...)
+}
+
+// sameCollector is the proxy of a request, and refuses one that a redirect asks for:
+// the headers that the environment gives, which may hold a key, would go along.
+func sameCollector(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, fmt.Errorf("the collector redirects to %s, which is not followed: name the address that it has in %s", r.URL.Host, endpointOfAll)
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 func (t *tracing) file(context.Context) (sdk.SpanExporter, error) {
@@ -196,9 +213,22 @@ func (t *tracing) file(context.Context) (sdk.SpanExporter, error) {
 // report tells the first failure, on one line: a batch fails span by span.
 func (t *tracing) report(err error) {
 	t.reported.Do(func() {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%s did not take them in time", t.collector())
+		}
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		t.options.Report(fmt.Errorf("telemetry: %s", first))
 	})
+}
+
+// collector names where spans go over the network, without what may be a key.
+func (t *tracing) collector() string {
+	_, at := t.options.endpoint()
+	u, err := url.Parse(at)
+	if err != nil || u.Host == "" {
+		return "the collector"
+	}
+	return "the collector at " + u.Host
 }
 
 // Start implements telemetry.Context.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -213,6 +214,46 @@ func TestUnreachable(t *testing.T) {
 	}
 	if len(reported) != 1 || !strings.HasPrefix(reported[0], "telemetry: ") {
 		t.Errorf("reported %q", reported)
+	}
+}
+
+// A redirect is not followed: what headers hold is for the collector alone.
+func TestRedirect(t *testing.T) {
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/traces", http.StatusTemporaryRedirect))
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=secret")
+	var reported []string
+	spans, flush := open(t, otel.Options{Env: os.Getenv, Report: func(err error) { reported = append(reported, err.Error()) }})
+	tell(spans)
+	flush(t.Context())
+	if asked {
+		t.Error("the headers went to another host")
+	}
+	if len(reported) != 1 || !strings.Contains(reported[0], "the collector redirects to "+strings.TrimPrefix(other.URL, "http://")+", which is not followed") {
+		t.Errorf("reported %q", reported)
+	}
+}
+
+// A collector that does not answer is named.
+func TestSilentCollector(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer server.Close()
+	defer close(release)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL+"?key=secret")
+	var reported []string
+	spans, flush := open(t, otel.Options{Env: os.Getenv, Report: func(err error) { reported = append(reported, err.Error()) }})
+	tell(spans)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	flush(ctx)
+	want := "telemetry: the collector at " + strings.TrimPrefix(server.URL, "http://") + " did not take them in time"
+	if len(reported) != 1 || reported[0] != want {
+		t.Errorf("reported %q, want %q", reported, want)
 	}
 }
 

@@ -105,7 +105,10 @@ func (a answer) usage(name string) (*message.Usage, error) {
 		return nil, err
 	}
 	u, err := message.ParseUsage(raw)
-	return &u, err
+	if err != nil {
+		return nil, err
+	}
+	return &u, u.Check()
 }
 
 // messages is a list of messages, each of which could be placed in a session; nil
@@ -201,7 +204,12 @@ func (a answer) options() (*message.StreamOptions, error) {
 		return nil, err
 	}
 	var o message.StreamOptions
-	if err := json.Unmarshal(raw, &o); err != nil {
+	err = json.Unmarshal(raw, &o)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		want := map[string]string{"maxTokens": "a whole number", "temperature": "a number"}[wrong.Field]
+		return nil, fmt.Errorf("streamOptions.%s is %s, want %s", wrong.Field, wrong.Value, want)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("streamOptions: %w", err)
 	}
 	if o.MaxTokens != nil && *o.MaxTokens < 1 {

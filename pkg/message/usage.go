@@ -2,8 +2,10 @@ package message
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/drover-run/drover/internal/rawjson"
 )
@@ -124,6 +126,26 @@ func optionalCount(m rawjson.Member) (*int64, error) {
 	}
 	n, err := count(m)
 	return &n, err
+}
+
+// MaxCount is how many tokens one request or tool may say that it used: far more than
+// there can be, and little enough for a sum of millions.
+const MaxCount = 1_000_000_000_000
+
+// Check refuses what nobody can have used: negative counts and costs, and counts above
+// MaxCount, with which sums would overflow.
+func (u Usage) Check() error {
+	counts := []int64{u.Input, u.Output, u.CacheRead, u.CacheWrite, value(u.CacheWrite1h), value(u.Reasoning), u.TotalTokens}
+	c := u.Cost
+	switch {
+	case slices.Min(counts) < 0:
+		return errors.New("usage has a negative count")
+	case slices.Max(counts) > MaxCount:
+		return fmt.Errorf("usage has a count above %d", int64(MaxCount))
+	case min(c.Input, c.Output, c.CacheRead, c.CacheWrite, c.Total) < 0:
+		return errors.New("usage has a negative cost")
+	}
+	return nil
 }
 
 // AppendJSON appends the usage object: keys in the specification's order,

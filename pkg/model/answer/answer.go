@@ -106,11 +106,13 @@ func (b *Builder) Start(responseID, responseModel string) {
 	b.emit(message.StreamEvent{Type: message.EventStart, Message: first.Message()})
 }
 
-// Usage sets what the request has used so far. Negative counts are 0; a missing
-// total is made, the cost always.
+// Usage sets what the request has used so far. Counts that nobody can have used are 0;
+// a missing total is made, the cost always.
 func (b *Builder) Usage(u message.Usage) {
-	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
-		*n = max(0, *n)
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.TotalTokens, u.CacheWrite1h, u.Reasoning} {
+		if n != nil && (*n < 0 || *n > message.MaxCount) {
+			*n = 0
+		}
 	}
 	if u.TotalTokens == 0 {
 		u.TotalTokens = u.Input + u.Output + u.CacheRead + u.CacheWrite

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"runtime"
 	"strings"
@@ -351,5 +352,24 @@ func TestTheEndIsMadeAgain(t *testing.T) {
 				t.Errorf("done %v: %s lacks %s", done, first, want)
 			}
 		}
+	}
+}
+
+// TestUsageThatCannotBe: counts that nobody can have used do not come into the ledger,
+// where they would spoil every sum.
+func TestUsageThatCannotBe(t *testing.T) {
+	most, below := int64(math.MaxInt64), int64(-5)
+	var last message.StreamEvent
+	for ev := range answer.Stream(t.Context(), effect.Request{}, answer.Base{Provider: "p", Model: "m"}, func(_ context.Context, b *answer.Builder) error {
+		b.Usage(message.Usage{Input: 7, Output: most, CacheRead: below, Reasoning: &most, TotalTokens: most})
+		b.Done(message.StopStop, "")
+		return nil
+	}) {
+		last = ev
+	}
+	raw, _ := last.Final().Get("usage")
+	u, err := message.ParseUsage(raw)
+	if err != nil || u.Input != 7 || u.Output != 0 || u.CacheRead != 0 || *u.Reasoning != 0 || u.TotalTokens != 7 {
+		t.Errorf("%s, %v", raw, err)
 	}
 }

@@ -84,6 +84,8 @@ func TestParseResult(t *testing.T) {
 		{`{"content":"a","terminate":"yes"}`, "terminate is not true or false"},
 		{`{"content":"a","details":[]}`, "details is not an object"},
 		{`{"content":"a","usage":{"input":-1}}`, "usage has a negative count"},
+		{`{"content":"a","usage":{"input":9223372036854775807}}`, "usage has a count above 1000000000000"},
+		{`{"content":"a","usage":{"input":1,"cost":{"total":-0.5}}}`, "usage has a negative cost"},
 		{`{"content":"a","usage":{"input":"1"}}`, `usage is no usage object: decode usage: "input" is not a number: "1"`},
 		{`{"content":"a","addedToolNames":"b"}`, "addedToolNames is not a list of names"},
 		{"{\"content\":\"\xff\"}", "invalid UTF-8 at byte 12"},

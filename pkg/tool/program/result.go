@@ -123,8 +123,8 @@ func (f fields) rest(r *message.ToolResult) error {
 		if err != nil {
 			return fmt.Errorf("usage is no usage object: %w", err)
 		}
-		if min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.TotalTokens) < 0 {
-			return errors.New("usage has a negative count")
+		if err := u.Check(); err != nil {
+			return err
 		}
 		r.Usage = &u
 	}
