@@ -1,7 +1,9 @@
 package anthropic
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -45,11 +47,23 @@ func read(res *http.Response, b *answer.Builder) error {
 		if err != nil {
 			return err
 		}
-		return newReader(b).event("", m)
+		return readPiece(m, b)
 	}
 	said, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10)) // what there is of it
 	return answer.Permanent("the answer is " + typ + ", not a stream of events; is that the right base URL? It begins: " +
 		strings.Join(strings.Fields(string(said)), " "))
+}
+
+// readPiece reads an answer that comes in one piece. Servers before the model, which
+// know another interface, may say there what is wrong.
+func readPiece(m []byte, b *answer.Builder) error {
+	if err := newReader(b).event("", m); err != nil || b.Ended() {
+		return err
+	}
+	if said, ok := rawjson.Get(m, "error"); ok && rawjson.KindOf(said) != rawjson.Null {
+		return answer.Reported(m)
+	}
+	return answer.Garbled("an object that is no message", m)
 }
 
 // readEvents reads until the answer has ended; a nil error without an end is a
@@ -61,6 +75,9 @@ func readEvents(events ssestream.Decoder, b *answer.Builder) error {
 		if err := r.event(e.Type, e.Data); err != nil {
 			return err
 		}
+	}
+	if errors.Is(events.Err(), bufio.ErrTooLong) {
+		return answer.Permanent("an event of the answer is longer than can be read")
 	}
 	return events.Err()
 }

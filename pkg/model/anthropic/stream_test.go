@@ -228,3 +228,40 @@ func TestPage(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// An object that is no message is told as what it says, of a fault above all.
+func TestObjectsThatAreNoMessages(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":{"message":"your quota of ducks is used up","type":"insufficient_quota"}}`: "your quota of ducks is used up",
+		`{"hello":1}`: `the server sent an object that is no message: {"hello":1}`,
+	} {
+		s := serve(t, nil)
+		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(body))
+		})
+		got := final(t, s.model(t, "m").Stream(t.Context(), effect.Request{Messages: []message.Message{user("a")}}))
+		if !strings.HasSuffix(got.ErrorMessage, want) {
+			t.Errorf("%s: %s", body, got.ErrorMessage)
+		}
+	}
+}
+
+// An event that is too long to be read would be so again.
+func TestEventTooLong(t *testing.T) {
+	s := serve(t, nil)
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: "))
+		piece := []byte(strings.Repeat("z", 1<<20))
+		for range 70 {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	})
+	got := final(t, s.model(t, "m").Stream(t.Context(), effect.Request{Messages: []message.Message{user("a")}}))
+	if message.IsRetryable(got.Message()) || !strings.HasSuffix(got.ErrorMessage, "an event of the answer is longer than can be read") {
+		t.Errorf("%s", got.ErrorMessage)
+	}
+}
