@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -392,6 +393,39 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { abort(errors.New("aborted by the test")) })
 	if _, err := tool.Execute(ctx, effect.Invocation{Args: json.RawMessage(long)}); err == nil || !strings.Contains(err.Error(), "aborted by the test") {
 		t.Errorf("an abort: %v", err)
+	}
+}
+
+// A server over HTTP may forget a session: the call says so, and the next one gets a
+// new one.
+func TestForgottenSession(t *testing.T) {
+	var forget atomic.Bool
+	sdkServer := newServer("http")
+	t.Cleanup(func() {
+		for session := range sdkServer.Sessions() {
+			_ = session.Close() // the forgotten one
+		}
+	})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return sdkServer }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Session-Id") != "" && forget.CompareAndSwap(true, false) {
+			http.Error(w, "session expired", http.StatusNotFound)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	s := server(t, mcp.Config{Name: "srv", URL: web.URL, Client: func() (*http.Client, error) { return web.Client(), nil }})
+	if _, err := call(t, s, "srv__echo", `{"text":"first"}`); err != nil {
+		t.Fatal(err)
+	}
+	forget.Store(true)
+	want := "MCP server srv: it has ended the session, and the call was not made; the next call begins another"
+	if _, err := call(t, s, "srv__echo", `{"text":"second"}`); err == nil || err.Error() != want {
+		t.Errorf("forgotten: %v", err)
+	}
+	if r, err := call(t, s, "srv__echo", `{"text":"third"}`); err != nil || !strings.HasPrefix(texts(r), "third") {
+		t.Errorf("%q, %v", texts(r), err)
 	}
 }
 

@@ -167,6 +167,10 @@ func (t *serverTool) failed(ctx context.Context, c *connection, err error) error
 		}
 		return fmt.Errorf("it died during the call, which may have had its effect; the next call starts it again%s", how)
 	}
+	if errors.Is(err, sdk.ErrSessionMissing) {
+		t.server.forget(c)
+		return errors.New("it has ended the session, and the call was not made; the next call begins another")
+	}
 	told := t.server.plain(c, err)
 	if refusal(err) == nil && !c.turnedDown() {
 		told = fmt.Errorf("%w; the call may have had its effect", told)
