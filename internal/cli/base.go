@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,6 +44,14 @@ func (b *base) resolve(ctx context.Context, arg string) (store.Ref, error) {
 		return ref, b.noSession(arg, err)
 	}
 	return ref, err
+}
+
+// noteMissingRepo tells when there is no repository: whoever expects sessions looks
+// into the wrong folder.
+func (b *base) noteMissingRepo() {
+	if _, err := os.Stat(b.repo.Dir()); errors.Is(err, fs.ErrNotExist) {
+		b.out.note("note: there is no folder %s; --repo or DROVER_REPO names another one", escapeLine(b.repo.Dir()))
+	}
 }
 
 // naming is how a hint names a session: by its id where that leads to the same file,
