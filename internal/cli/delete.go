@@ -181,7 +181,7 @@ func (o *deleteOptions) items(ctx context.Context) ([]deletion, error) {
 			item.plan, item.err = c.Plan(ctx, item.root)
 		}
 		if errors.Is(item.err, store.ErrNotFound) {
-			item.err = o.noSession(item.session, item.err)
+			item.err = o.noSession(ctx, item.session, item.err)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
@@ -206,12 +206,12 @@ func (o *deleteOptions) named(ctx context.Context, arg string) (subsession.Root,
 	root := subsession.Root{ID: arg}
 	if invalid := store.CheckID(arg); invalid != nil {
 		if strings.ContainsAny(arg, "/:@") {
-			return root, o.noSession(arg, err) // a path, a name, or @last
+			return root, o.noSession(ctx, arg, err) // a path, a name, or @last
 		}
 		return root, invalid
 	}
 	if o.mustExist {
-		return root, o.noSession(arg, err)
+		return root, o.noSession(ctx, arg, err)
 	}
 	return root, nil
 }
