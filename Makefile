@@ -87,6 +87,7 @@ bench: build
 
 man: build
 	bin/drover man man
+	@echo "the pages are in man: read them with man man/drover.1, or copy them into the man1 and man7 of your MANPATH"
 
 completions: build
 	mkdir -p completions

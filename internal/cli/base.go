@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -39,9 +42,17 @@ type base struct {
 func (b *base) resolve(ctx context.Context, arg string) (store.Ref, error) {
 	ref, err := b.repo.Resolve(ctx, arg)
 	if errors.Is(err, store.ErrNotFound) {
-		return ref, b.noSession(arg, err)
+		return ref, b.noSession(ctx, arg, err)
 	}
 	return ref, err
+}
+
+// noteMissingRepo tells when there is no repository: whoever expects sessions looks
+// into the wrong folder.
+func (b *base) noteMissingRepo() {
+	if _, err := os.Stat(b.repo.Dir()); errors.Is(err, fs.ErrNotExist) {
+		b.out.note("note: there is no folder %s; --repo or DROVER_REPO names another one", escapeLine(b.repo.Dir()))
+	}
 }
 
 // naming is how a hint names a session: by its id where that leads to the same file,
@@ -64,17 +75,29 @@ func (b *base) namingLane(ref store.Ref, lane string) string {
 }
 
 // noSession says why an argument may have found nothing.
-func (b *base) noSession(arg string, err error) *failure {
+func (b *base) noSession(ctx context.Context, arg string, err error) *failure {
 	f := notFoundf("session_not_found", "no session matches %q", escapeLine(arg))
 	f.cause = err
 	f.details = func(o *object) { o.str("session", arg) }
 	if store.TooShort(arg) {
 		f.message += fmt.Sprintf(": a beginning or ending of an id has %d characters at least", store.MinShortID)
 	}
+	if b.knowsName(ctx, arg) {
+		return f.withHint("`%s%s` means the session with that name", store.NamePrefix, escapeLine(arg))
+	}
 	if b.standIn != "" && b.standIn != arg {
 		return f.withHint("%s", nameItToo)
 	}
 	return f.withHint("`drover list` shows the sessions; `drover help sessions` says how one is named")
+}
+
+// knowsName reports whether a session has a name, as far as the catalog tells: a hint
+// is not worth reading all sessions.
+func (b *base) knowsName(ctx context.Context, name string) bool {
+	found, err := b.repo.ListFolder(ctx, store.ListUnread)
+	return err == nil && slices.ContainsFunc(found.Sessions, func(l store.Listed) bool {
+		return l.Summary != nil && l.Summary.Name == name
+	})
 }
 
 // nameItToo is for who relies on DROVER_SESSION where it does not stand in.

@@ -64,6 +64,7 @@ func (f *factory) finish(ctx context.Context, args []string, err error) exitCode
 	case fail.code == exitOK:
 		return exitInternal // a failure never ends with 0
 	}
+	f.pointToFile(fail, err)
 	f.fallbackPrinter(args).failure(fail)
 	return fail.code
 }

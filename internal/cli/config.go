@@ -67,7 +67,7 @@ func settings() []setting {
 		{key: "tools", what: "what a session starts with: some of bash, read, write, edit, the configured programs and SERVER__TOOL of MCP servers", list: true, set: func(c *config, s string) error { c.tools = splitList(s); return nil }},
 		{key: "system_prompt", what: "a text that is sent with every request; `drover help system-prompt`", set: func(c *config, s string) error { c.prompt.text = s; return nil }},
 		{key: "system_prompt_file", what: "a file with that text, instead", folder: true, set: func(c *config, s string) error { c.prompt.file = s; return nil }},
-		{key: "context_files", what: "whether AGENTS.md of the session's folder and those above goes with the system prompt, or a list of file names", fallback: "false", list: true, set: setContextFiles},
+		{key: "context_files", what: "true: AGENTS.md of the session's folder and those above goes with the system prompt; or one name of a file instead, or several in a list or with commas between them", fallback: "false", list: true, set: setContextFiles},
 		{key: "retry.max_retries", what: "how often a failed request is repeated", fallback: "3", set: count(func(c *config, n int64) { c.maxRetries = n })},
 		{key: "retry.base_delay", what: "the wait before the first repetition; it doubles", fallback: "2s", set: duration(func(c *config, d time.Duration) { c.baseDelay = d })},
 		{key: "retry.max_delay", what: "a provider that asks for a longer wait fails the run", fallback: "1h", set: duration(func(c *config, d time.Duration) { c.maxDelay = d })},

@@ -27,19 +27,31 @@ func configPath(flag string, env func(string) string) string {
 	if path := env("DROVER_CONFIG"); path != "" {
 		return path
 	}
-	dir := env("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(dir) {
-		home := env("HOME")
-		if home == "" {
-			return ""
-		}
-		dir = filepath.Join(home, ".config")
-	}
-	path := filepath.Join(dir, "drover", "config.yaml")
+	path := defaultConfig(env)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	return path
+}
+
+// defaultConfig is where the file lies that nobody has to name, "" without a home.
+func defaultConfig(env func(string) string) string {
+	dir, ok := homeFolder(env, "XDG_CONFIG_HOME", ".config")
+	if !ok {
+		return ""
+	}
+	return filepath.Join(dir, "drover", "config.yaml")
+}
+
+// configPlace names the configuration file for people, also one that is not there yet.
+func (f *factory) configPlace() string {
+	if path := configPath(f.flags.config, f.env); path != "" {
+		return escapeLine(path)
+	}
+	if path := defaultConfig(f.env); path != "" {
+		return escapeLine(path) + ", which is not there yet"
+	}
+	return "what --config names"
 }
 
 // readConfigFile reads the keys of a configuration file.

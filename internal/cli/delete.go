@@ -55,7 +55,8 @@ read is deleted only by its own name.
 Instead of naming sessions, select them as list does: --older-than, --status,
 --cwd, --name, --since. Then the last change of a session and of its descendants
 counts; children go only with their parents, and sessions that have a name or are
-damaged stay unless --name or --status damaged asks for them.
+damaged stay unless --name or --status damaged asks for them. DROVER_SESSION stands
+in for no session here.
 
 In JSON one named session answers with what was done to it; several, and those
 that were selected, with "items" and "totals".` +
@@ -65,7 +66,7 @@ that were selected, with "items" and "totals".` +
 			for _, name := range []string{"older-than", "status", "cwd", "name", "since"} {
 				o.selects = o.selects || cmd.Flags().Changed(name)
 			}
-			if err := o.target(f, args); err != nil {
+			if err := o.target(args); err != nil {
 				return err
 			}
 			if o.base, err = f.base("delete"); err != nil {
@@ -109,20 +110,24 @@ that were selected, with "items" and "totals".` +
 	return cmd
 }
 
-func (o *deleteOptions) target(f *factory, args []string) (err error) {
+func (o *deleteOptions) target(args []string) error {
 	if o.selects {
 		if len(args) > 0 {
 			return usagef("name sessions or select them, not both")
 		}
 		return nil
 	}
+	if len(args) == 0 {
+		return usagef("which session? A deletion names it; DROVER_SESSION does not stand in here").
+			withHint("`drover list` shows them, and --older-than, --status, --cwd, --name and --since select them")
+	}
 	for _, arg := range args {
 		if arg == "" {
 			return usagef("the session argument is empty")
 		}
 	}
-	o.sessions, err = severalArgs(f, args, false)
-	return err
+	o.sessions = args
+	return nil
 }
 
 // deletion is what becomes of one session that was named or selected.
@@ -176,7 +181,7 @@ func (o *deleteOptions) items(ctx context.Context) ([]deletion, error) {
 			item.plan, item.err = c.Plan(ctx, item.root)
 		}
 		if errors.Is(item.err, store.ErrNotFound) {
-			item.err = o.noSession(item.session, item.err)
+			item.err = o.noSession(ctx, item.session, item.err)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
@@ -201,12 +206,12 @@ func (o *deleteOptions) named(ctx context.Context, arg string) (subsession.Root,
 	root := subsession.Root{ID: arg}
 	if invalid := store.CheckID(arg); invalid != nil {
 		if strings.ContainsAny(arg, "/:@") {
-			return root, o.noSession(arg, err) // a path, a name, or @last
+			return root, o.noSession(ctx, arg, err) // a path, a name, or @last
 		}
 		return root, invalid
 	}
 	if o.mustExist {
-		return root, o.noSession(arg, err)
+		return root, o.noSession(ctx, arg, err)
 	}
 	return root, nil
 }

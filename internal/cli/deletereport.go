@@ -92,6 +92,9 @@ func (o *deleteOptions) report(items []deletion) error {
 			}
 		}
 	}
+	if o.selects && len(items) == 0 {
+		o.out.note("no session matches")
+	}
 	err := itemsFailure("sessions", errs)
 	text := func(w io.Writer) error { return o.text(w, items) }
 	if !o.selects && len(items) == 1 {

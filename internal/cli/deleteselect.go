@@ -11,12 +11,12 @@ import (
 // chosen says why.
 func (o *deleteOptions) selected(ctx context.Context) ([]deletion, error) {
 	o.list.base = o.base
-	found, _, err := o.list.collect(ctx)
+	found, err := o.list.collect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// Names are not in headers.
-	if err := o.list.read(ctx, found); err != nil {
+	if err := o.list.read(ctx, found.items); err != nil {
 		return nil, err
 	}
 	everything, err := o.repo.List(ctx)
@@ -29,7 +29,7 @@ func (o *deleteOptions) selected(ctx context.Context) ([]deletion, error) {
 	}
 	damaged := slices.Contains(o.list.filter.statuses, "damaged")
 	var items []deletion
-	for _, i := range found {
+	for _, i := range found.items {
 		if o.olderThan > 0 && i.updatedAt > o.olderThan {
 			continue
 		}

@@ -44,7 +44,9 @@ func decodeDocument[T any](from sources, key, what string) (map[string]T, error)
 	all := map[string]T{}
 	err := yamlpos.Decode(found.node, key, &all)
 	if bad, ok := errors.AsType[*yamlpos.FieldError](err); ok {
-		return nil, configf("%s:%d:%d: %s: %s", found.name, bad.Line, bad.Column, bad.Path, bad.Problem)
+		f := configf("%s:%d:%d: %s: %s", found.name, bad.Line, bad.Column, bad.Path, bad.Problem)
+		f.cause = bad
+		return nil, f
 	}
 	if err != nil {
 		return nil, configf("%s: %s: %v", found.where, key, err)

@@ -50,6 +50,9 @@ func runDriveAll(ctx context.Context, o *driveOptions) error {
 	if err != nil {
 		return err
 	}
+	if len(listed) == 0 {
+		o.noteMissingRepo()
+	}
 	s := &sweep{out: o.out}
 	working, cancel := withDeadline(ctx, o.deadline, o.now())
 	defer cancel()

@@ -63,6 +63,19 @@ func (f *factory) newEndpoint(c *config, name string) *endpoint {
 	return e
 }
 
+// unlistedProviders are those that requests can be made to although none of their
+// models is described.
+func (f *factory) unlistedProviders() []string {
+	var names []string
+	endpoints, _ := f.endpoints() // whoever asks has listed the models before
+	for _, e := range endpoints {
+		if e.obstacle.what == "" && len(e.models.IDs()) == 0 {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
 // vendorOf is whose models an endpoint offers: one that speaks a vendor's own
 // interface stands before that vendor, the others offer anybody's.
 func vendorOf(api string) string {
@@ -181,11 +194,7 @@ func (r *remote) tell(id string) {
 	if !first {
 		return
 	}
-	near := nearest(id, r.models.IDs())
-	if edits(id, near) > max(1, len(id)/8) {
-		near = ""
-	}
-	r.guess(r.name, e, near)
+	r.guess(r.name, e, meant(id, r.models.IDs()))
 }
 
 // tellGuess warns of a model that requests are made with in the dark.
@@ -194,10 +203,10 @@ func (f *factory) tellGuess(provider string, e catalogue.Entry, near string) {
 	if err != nil {
 		return // who asks for a model has found that out before
 	}
-	meant := ""
+	question := ""
 	if near != "" {
-		meant = "; did you mean " + near + "?"
+		question = "; did you mean " + near + "?"
 	}
 	out.note("warning: nothing is known of %s/%s: a window of %d tokens, %d tokens of output and no prices are assumed; providers.%s.models can say better%s",
-		escapeLine(provider), escapeLine(e.ID), e.ContextWindow, e.MaxTokens, escapeLine(provider), escapeLine(meant))
+		escapeLine(provider), escapeLine(e.ID), e.ContextWindow, e.MaxTokens, escapeLine(provider), escapeLine(question))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/drover-run/drover/pkg/model/scripted"
@@ -213,7 +214,23 @@ func explainAmbiguous(e *store.Ambiguous) *failure {
 	for _, c := range e.Candidates {
 		f.message += "\n  " + escapeLine(c.ID) + "  " + escapeLine(c.Path)
 	}
-	return f.withHint("give more of the id")
+	return f.withHint("%s", ambiguousHint(e))
+}
+
+// ambiguousHint says how to name one of several sessions. Those of one id are files in
+// two encodings, or copies.
+func ambiguousHint(e *store.Ambiguous) string {
+	ids := map[string]bool{}
+	for _, c := range e.Candidates {
+		ids[c.ID] = true
+	}
+	switch {
+	case len(ids) == 1:
+		return "name one by its path"
+	case strings.HasPrefix(e.Arg, store.NamePrefix):
+		return "name one by its id; the one that changed last comes first"
+	}
+	return "give more of the id"
 }
 
 func corruptDetails(e *store.Corrupt) func(*object) {

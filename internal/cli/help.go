@@ -62,6 +62,9 @@ func topics() []topic {
 	}
 }
 
+// shortConfig is the name of the configuration's topic before there were others like it.
+const shortConfig = "config"
+
 func topicList() string {
 	var b strings.Builder
 	for _, t := range topics() {
@@ -89,8 +92,8 @@ func helpTopics(root *cobra.Command, args []string) []string {
 func runHelp(_ context.Context, o *helpOptions) error {
 	if len(o.args) == 1 {
 		name := o.args[0]
-		if name == "config" {
-			name = "configuration" // its name before there were others like it
+		if name == shortConfig {
+			name = "configuration"
 		}
 		for _, t := range topics() {
 			if t.name == name {
@@ -100,11 +103,31 @@ func runHelp(_ context.Context, o *helpOptions) error {
 	}
 	cmd, rest, err := o.root.Find(o.args)
 	if err != nil || len(rest) > 0 {
-		topic := strings.Join(o.args, " ")
-		return usagef("no help on %q", escapeLine(topic)).
-			withHint("the nearest is `drover help %s`", nearest(topic, helpTopics(o.root, nil)))
+		return o.unknown(strings.Join(o.args, " "))
 	}
 	return cmd.Help()
+}
+
+// unknown refuses what there is no help on. Topics come before commands: those have
+// a --help that tells of their own name, too.
+func (o *helpOptions) unknown(asked string) error {
+	f := usagef("no help on %q", escapeLine(asked))
+	all := topics()
+	names := make([]string, len(all), len(all)+1)
+	for i, t := range all {
+		names[i] = t.name
+	}
+	near := meant(asked, append(names, shortConfig))
+	switch near {
+	case "":
+		near = meant(asked, helpTopics(o.root, nil))
+	case shortConfig:
+		near = "configuration"
+	}
+	if near == "" {
+		return f.withHint("`drover help` lists the commands and the topics")
+	}
+	return f.withHint("the nearest is `drover help %s`", near)
 }
 
 func helpExitCodes(out *printer) error {

@@ -263,7 +263,11 @@ func printImport(w io.Writer, r *v3import.Result) error {
 
 func importDetail(item v3import.Item) string {
 	if f := item.Failure; f != nil {
-		return fmt.Sprintf("\n              line %d, byte %d: %s", f.Line, f.Offset, escapeLine(f.Message))
+		place := ""
+		if f.Placed() {
+			place = fmt.Sprintf("line %d, byte %d: ", f.Line, f.Offset)
+		}
+		return "\n              " + place + escapeLine(f.Message)
 	}
 	detail := "  → " + item.Session
 	if item.Status != v3import.StatusSkipped {

@@ -93,6 +93,9 @@ func newSpent(session string, row store.UsageRow) (s spent, err error) {
 	if s.usage, err = message.ParseUsage(row.Usage); err != nil {
 		return s, &store.Corrupt{Path: "usage row " + row.ID, Offset: -1, Msg: err.Error()}
 	}
+	if row.Adjustment { // a sum, as that of an import
+		s.usage = tidied(s.usage)
+	}
 	// An id of another kind tells no time: its row belongs to no day.
 	s.at, _ = store.IDTime(row.ID)
 	a, ok := rawjson.Get(row.Details, "attribution")

@@ -108,11 +108,11 @@ func (o *listOptions) check() error {
 }
 
 func runList(ctx context.Context, o *listOptions) error {
-	items, backups, err := o.collect(ctx)
+	found, err := o.collect(ctx)
 	if err != nil {
 		return err
 	}
-	sessions := len(items)
+	items, sessions := found.items, len(found.items)
 	if o.limit > 0 && len(items) > o.limit {
 		items = items[:o.limit]
 	}
@@ -133,24 +133,38 @@ func runList(ctx context.Context, o *listOptions) error {
 		}
 	}
 	if len(items) == 0 {
-		o.out.note("no sessions in %s", escapeLine(o.repo.Dir()))
+		o.out.note("%s", found.nothing(o.repo.Dir()))
 	}
-	if backups > 0 {
-		o.out.note("note: %d backup file(s) (*.bak) are no sessions and not listed", backups)
+	if found.backups > 0 {
+		o.out.note("note: %d backup file(s) (*.bak) are no sessions and not listed", found.backups)
 	}
 	return o.out.result(itemsFailure("sessions", errs), func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d, fields) })
 		d.object("totals", func(d *object) {
 			d.int("sessions", int64(sessions))
 			d.int("damaged", int64(damaged))
-			d.int("backups", int64(backups))
+			d.int("backups", int64(found.backups))
 		})
 	}, func(w io.Writer) error { return o.table(w, items) })
 }
 
+// collected are the sessions that passed the filters, of all that the repository has.
+type collected struct {
+	items        []*sessionItem
+	all, backups int
+}
+
+// nothing says why there is no item.
+func (c collected) nothing(dir string) string {
+	if c.all == 0 {
+		return "no sessions in " + escapeLine(dir)
+	}
+	return fmt.Sprintf("none of the %d session(s) in %s matches", c.all, escapeLine(dir))
+}
+
 // collect lists the sessions that pass the filters, in order, and counts the backups.
 // It reads more than headers only when a filter or the order needs it.
-func (o *listOptions) collect(ctx context.Context) (items []*sessionItem, backups int, err error) {
+func (o *listOptions) collect(ctx context.Context) (collected, error) {
 	order := strings.TrimPrefix(o.sort, "-")
 	full := len(o.filter.statuses) > 0 || o.filter.byName || o.filter.cwd != "" || !slices.Contains(headerFields(), order)
 	depth := store.ListHeaders
@@ -159,8 +173,9 @@ func (o *listOptions) collect(ctx context.Context) (items []*sessionItem, backup
 	}
 	listed, err := o.repo.ListFolder(ctx, depth)
 	if err != nil {
-		return nil, 0, err
+		return collected{}, err
 	}
+	var items []*sessionItem
 	for i := range listed.Sessions {
 		if item := newSessionItem(&listed.Sessions[i]); o.filter.passHeader(item) {
 			items = append(items, item)
@@ -168,7 +183,7 @@ func (o *listOptions) collect(ctx context.Context) (items []*sessionItem, backup
 	}
 	if full {
 		if err := o.read(ctx, items); err != nil {
-			return nil, 0, err
+			return collected{}, err
 		}
 	}
 	items = slices.DeleteFunc(items, func(i *sessionItem) bool { return !o.filter.passContent(i) })
@@ -176,7 +191,7 @@ func (o *listOptions) collect(ctx context.Context) (items []*sessionItem, backup
 	if strings.HasPrefix(o.sort, "-") {
 		slices.Reverse(items)
 	}
-	return items, len(listed.Backups), nil
+	return collected{items, len(listed.Sessions), len(listed.Backups)}, nil
 }
 
 // complete reads what the fields need of the items that are left.

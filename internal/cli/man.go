@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +26,7 @@ func newManCmd(_ *factory, runF func(context.Context, *manOptions) error) *cobra
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write the manual pages into a folder",
-		Long:   "Write a manual page for every command into a folder, which is made." + exitHelp(exitOK, exitUsage, exitIO),
+		Long:   "Write a manual page for every command and every topic into a folder, which is made." + exitHelp(exitOK, exitUsage, exitIO),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -42,6 +44,15 @@ func runMan(_ context.Context, o *manOptions) error {
 	for _, cmd := range allCommands(o.root) {
 		path := filepath.Join(o.dir, manName(cmd)+".1")
 		if err := os.WriteFile(path, []byte(manPage(cmd)), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, t := range topics() {
+		page, err := topicPage(t)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(o.dir, topicName(t)+".7"), []byte(page), 0o644); err != nil {
 			return err
 		}
 	}
@@ -83,6 +94,25 @@ func manPage(cmd *cobra.Command) string {
 	return p.String()
 }
 
+func topicName(t topic) string { return "drover-" + t.name }
+
+// topicPage writes the page of a topic, which says what `drover help` says.
+func topicPage(t topic) (string, error) {
+	var text bytes.Buffer
+	out := &printer{streams: newStreams(bytes.NewReader(nil), &text, io.Discard), format: formatText}
+	if err := t.print(out); err != nil {
+		return "", err
+	}
+	p := &roff{}
+	p.macro(`TH "%s" "7" "" "drover" "drover manual"`, strings.ToUpper(topicName(t)))
+	p.macro("SH NAME")
+	p.text(topicName(t) + ` \- ` + roffEscape(t.short))
+	p.macro("SH DESCRIPTION")
+	p.verbatim(text.String())
+	p.references([]string{"drover (1)"})
+	return p.String(), nil
+}
+
 // roff is a manual page in the making.
 type roff struct{ strings.Builder }
 
@@ -122,27 +152,37 @@ func (p *roff) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// see names the pages above and below.
+// see names the pages above and below, and at the top those of the topics.
 func (p *roff) see(cmd *cobra.Command) {
-	var names []string
+	var pages []string
 	if cmd.HasParent() {
-		names = append(names, manName(cmd.Parent()))
+		pages = append(pages, manName(cmd.Parent())+" (1)")
 	}
 	for _, c := range allCommands(cmd)[1:] {
 		if c.Parent() == cmd {
-			names = append(names, manName(c))
+			pages = append(pages, manName(c)+" (1)")
 		}
 	}
-	if len(names) == 0 {
+	if !cmd.HasParent() {
+		for _, t := range topics() {
+			pages = append(pages, topicName(t)+" (7)")
+		}
+	}
+	p.references(pages)
+}
+
+// references is the list of other pages, each with its section in brackets.
+func (p *roff) references(pages []string) {
+	if len(pages) == 0 {
 		return
 	}
 	p.macro("SH SEE ALSO")
-	for i, name := range names {
+	for i, page := range pages {
 		end := ","
-		if i == len(names)-1 {
+		if i == len(pages)-1 {
 			end = ""
 		}
-		p.macro("BR %s (1)%s", roffEscape(name), end)
+		p.macro("BR %s%s", roffEscape(page), end)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every command that the help shows has a manual page with its parts, and what
+// Every command and topic that the help shows has a manual page with its parts, and what
 // looks like a macro in a text is none.
 func TestManPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man")
@@ -17,22 +17,32 @@ func TestManPages(t *testing.T) {
 	if code := run(newFactory(nil, streams), []string{"man", dir}); code != exitOK {
 		t.Fatalf("exit %d", code)
 	}
+	pages := map[string][]string{} // and what each must have
+	for _, cmd := range allCommands(newRootCmd(newFactory(nil, streams), nil)) {
+		name := manName(cmd)
+		pages[name+".1"] = []string{".SH NAME\n" + name + ` \- `, ".SH SYNOPSIS\n", ".SH DESCRIPTION\n"}
+	}
+	for _, topic := range topics() {
+		name := "drover-" + topic.name
+		pages[name+".7"] = []string{".SH NAME\n" + name + ` \- `, ".SH DESCRIPTION\n", ".SH SEE ALSO\n.BR drover (1)\n"}
+	}
+	pages["drover.1"] = append(pages["drover.1"], `.BR drover\-create (1),`, `.BR drover\-exit\-codes (7),`)
+	pages["drover-exit-codes.7"] = append(pages["drover-exit-codes.7"], "75  later")
 	macros := map[string]bool{"TH": true, "SH": true, "B": true, "BR": true, "TP": true, "nf": true, "fi": true}
-	root := newRootCmd(newFactory(nil, streams), nil)
-	for _, cmd := range allCommands(root) {
-		page, err := os.ReadFile(filepath.Join(dir, manName(cmd)+".1"))
+	for name, parts := range pages {
+		page, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		for _, part := range []string{".SH NAME\n" + manName(cmd) + ` \- `, ".SH SYNOPSIS\n", ".SH DESCRIPTION\n"} {
+		for _, part := range parts {
 			if !strings.Contains(string(page), part) {
-				t.Errorf("%s has no %q", manName(cmd), part)
+				t.Errorf("%s has no %q", name, part)
 			}
 		}
 		for line := range strings.Lines(string(page)) {
-			if name, macro := strings.CutPrefix(line, "."); macro && !macros[strings.Fields(name)[0]] {
-				t.Errorf("%s has the unknown macro %q", manName(cmd), line)
+			if word, macro := strings.CutPrefix(line, "."); macro && !macros[strings.Fields(word)[0]] {
+				t.Errorf("%s has the unknown macro %q", name, line)
 			}
 		}
 	}

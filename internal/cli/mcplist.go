@@ -115,6 +115,9 @@ func runMCPList(ctx context.Context, o *mcpListOptions) error {
 		errs[i] = item.err
 		tools += len(item.tools)
 	}
+	if len(items) == 0 {
+		o.out.note("no MCP server is configured; `drover help mcp` tells how")
+	}
 	failed := itemsFailure("MCP servers", errs)
 	return o.out.result(failed, func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d) })
@@ -124,8 +127,8 @@ func runMCPList(ctx context.Context, o *mcpListOptions) error {
 			d.int("failed", int64(failures(errs)))
 		})
 	}, func(w io.Writer) error {
-		if failed != nil && len(items) == 1 {
-			return nil // the error says it all
+		if len(items) == 0 || failed != nil && len(items) == 1 {
+			return nil // the note or the error says it all
 		}
 		t := table{header: []string{"tool", "description", "interrupted calls", "problem"}}
 		for _, item := range items {

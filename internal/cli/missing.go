@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -24,4 +25,23 @@ func missingHint(e *engine.MissingIdentities) string {
 		return "`drover mcp list` starts the servers and says what is wrong: `drover help mcp`"
 	}
 	return "the configuration adds tools to bash, read, write and edit: `drover help programs`, `drover help mcp`"
+}
+
+// pointToFile adds to the hint on a provider or tools that nobody has configured which
+// file the configuration is.
+func (f *factory) pointToFile(fail *failure, err error) {
+	model, ok := errors.AsType[*effect.UnknownModel](err)
+	lacks := ok && len(model.Nearest) == 0 && !f.hasProvider(model.Ref.Provider)
+	if missing, ok := errors.AsType[*engine.MissingIdentities](err); ok && !lacks {
+		lacks = slices.ContainsFunc(missing.Missing.Tools, func(name string) bool { return missing.Nearest[name] == nil })
+	}
+	if lacks && fail.hint != "" {
+		fail.hint += "; the file is " + f.configPlace()
+	}
+}
+
+// hasProvider reports whether a provider is built in or configured.
+func (f *factory) hasProvider(name string) bool {
+	endpoints, err := f.endpoints()
+	return name == scripted.Name || err != nil || slices.ContainsFunc(endpoints, func(e *endpoint) bool { return e.name == name })
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model"
 	"github.com/drover-run/drover/pkg/model/catalogue"
@@ -85,14 +87,16 @@ func (f *factory) scriptedModel(id string) (modelItem, error) {
 type modelListOptions struct {
 	out    *printer
 	models func() ([]modelItem, error)
-	usable bool
+	// unlisted are the providers that take models and describe none.
+	unlisted func() []string
+	usable   bool
 }
 
 func newModelListCmd(f *factory, runF func(context.Context, *modelListOptions) error) *cobra.Command {
 	if runF == nil {
 		runF = runModelList
 	}
-	o := &modelListOptions{models: f.knownModels}
+	o := &modelListOptions{models: f.knownModels, unlisted: f.unlistedProviders}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the models that are described",
@@ -127,6 +131,9 @@ func runModelList(_ context.Context, o *modelListOptions) error {
 		}
 		// A failed write sticks to the stream and is reported at the end.
 		_ = o.out.item(m.write)
+	}
+	for _, name := range o.unlisted() {
+		o.out.note("note: %s can be used, too, with the models of its server; providers.%s.models can describe them", escapeLine(name), escapeLine(name))
 	}
 	return o.out.result(nil, func(d *object) {
 		d.array("items", len(all), func(i int, d *object) { all[i].write(d) })
@@ -350,6 +357,7 @@ func unknownModel(err error) error {
 		return err
 	}
 	f := notFoundf("unknown_model", "there is no model %s", escapeLine(e.Ref.String()))
+	f.cause = err
 	if e.Reason != "" {
 		f.message += ": " + e.Reason
 	}
@@ -357,7 +365,8 @@ func unknownModel(err error) error {
 	if len(e.Nearest) > 0 {
 		return f.withHint("the nearest is %s", escapeLine(e.Nearest[0]))
 	}
-	return f
+	missing := &engine.MissingIdentities{Missing: op.Missing{Model: e.Ref.String()}, Err: e}
+	return f.withHint("%s", missingHint(missing))
 }
 
 // completeModels completes a model with those that are described.

@@ -110,7 +110,7 @@ func (b *base) withReader(ctx context.Context, arg string, use func(store.Ref, s
 func (b *base) resolveView(ctx context.Context, arg string) (store.Ref, store.Reader, error) {
 	ref, r, err := b.repo.ResolveView(ctx, arg)
 	if errors.Is(err, store.ErrNotFound) && ref == (store.Ref{}) {
-		err = b.noSession(arg, err)
+		err = b.noSession(ctx, arg, err)
 	}
 	return ref, r, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/drover-run/drover/internal/yamlpos"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model/catalogue"
 	"github.com/drover-run/drover/pkg/model/openai"
@@ -85,6 +87,9 @@ func vendorAPI(name string) string {
 // readProviders reads providers.* and refuses what no request could be made with.
 func readProviders(from sources) (map[string]providerConfig, error) {
 	all, err := decodeDocument[providerConfig](from, "providers", "a provider")
+	if bad, ok := errors.AsType[*yamlpos.FieldError](err); ok && strings.HasSuffix(bad.Path, ".api_key") {
+		return nil, explain(err).withHint("a key does not belong into a file: api_key_env names the variable that holds it, api_key_command a program that prints it")
+	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		p := all[name]
 		if bad := p.complete(name, from); bad != nil {

@@ -84,6 +84,17 @@ func backupsOf(path string) ([]string, error) {
 // all are the session's file and those beside it.
 func (f footprint) all() []string { return append([]string{f.path}, f.sides...) }
 
+// present counts those that are there.
+func (f footprint) present() int {
+	n := 0
+	for _, path := range f.all() {
+		if _, err := os.Stat(path); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // check refuses a session of which a copy would stay.
 func (f footprint) check(removeBackups bool) error {
 	if f.links > 1 {

@@ -132,6 +132,7 @@ func (o *rewriteOptions) describe(p *lines, r *rewritten) {
 	}
 	if r.nothing {
 		p.line("%s  nothing to do", escapeLine(r.session))
+		r.proven.print(p)
 		return
 	}
 	n := r.plan
@@ -143,6 +144,7 @@ func (o *rewriteOptions) describe(p *lines, r *rewritten) {
 	p.line("  dropped   %s", countedText(n.Dropped))
 	p.line("  kept      %s", countedText(n.Kept))
 	p.line("  replaced  %d texts; reparented %d entries", n.Redactions, n.Reparented)
+	r.proven.print(p)
 	if n.Paired > 0 {
 		p.line("  %d entries go with their tool call or result", n.Paired)
 	}
@@ -155,6 +157,36 @@ func (o *rewriteOptions) describe(p *lines, r *rewritten) {
 	for _, m := range n.Structural {
 		p.line("  cannot be changed: %s", escapeLine(m.String()))
 	}
+}
+
+// print tells what the search found to be gone, by numbers: the texts themselves would
+// be kept by whoever keeps the output.
+func (v *proven) print(p *lines) {
+	if v == nil {
+		return
+	}
+	said := fmt.Sprintf("%d texts and %d entry ids occur nowhere in %d files", v.Texts, v.EntryIDs, v.files)
+	if v.index {
+		said += " and in the search index"
+	}
+	if v.Patterns > 0 {
+		said += fmt.Sprintf("; %d patterns match nothing that is said", v.Patterns)
+	}
+	p.line("  proven    %s", said)
+}
+
+func (v *proven) write(d *object) {
+	if v == nil {
+		d.null("proven")
+		return
+	}
+	d.object("proven", func(d *object) {
+		d.int("texts", int64(v.Texts))
+		d.int("patterns", int64(v.Patterns))
+		d.int("entryIds", int64(v.EntryIDs))
+		d.int("files", int64(v.files))
+		d.bool("searchIndex", v.index)
+	})
 }
 
 func (o *rewriteOptions) verdict(r *rewritten) string {
@@ -194,6 +226,7 @@ func (o *rewriteOptions) writeReport(r *rewriteResult) error {
 		d.int("paired", int64(s.plan.Paired))
 		d.int("attachments", int64(s.plan.Attachments))
 		s.writeBytes(d)
+		s.proven.write(d)
 	})
 	d.held(r.held)
 	b, err := d.bytes()

@@ -19,7 +19,15 @@ type rewritten struct {
 	nothing bool          // there was nothing to do
 	before  int64         // bytes
 	after   *int64        // nil when nothing was written
+	proven  *proven       // nil when nothing had to be proven, or was
 	err     error
+}
+
+// proven is how much was searched for in vain, and where.
+type proven struct {
+	rewrite.Extent
+	files int
+	index bool // the search index, too
 }
 
 func runRewrite(ctx context.Context, o *rewriteOptions) error {
@@ -227,6 +235,9 @@ func (o *rewriteOptions) clear(ctx context.Context, item *rewritten) error {
 		f.message = "the session is rewritten, but what was erased may still be in the search index: " + explain(err).message
 		return f.withHint("build the index anew with `drover search --rebuild`")
 	}
+	if item.proven != nil {
+		item.proven.index = true
+	}
 	return nil
 }
 
@@ -242,11 +253,17 @@ func (o *rewriteOptions) confirmClosed(ctx context.Context, item *rewritten) err
 		}
 	}
 	item.after = &files.size
-	found, err := o.proof(item.plan).Files(ctx, files.all()...)
-	if err == nil && len(found) > 0 {
-		err = &rewrite.NotProven{Matches: found}
+	proof := o.proof(item.plan)
+	found, err := proof.Files(ctx, files.all()...)
+	switch {
+	case err != nil:
+		return err
+	case len(found) > 0:
+		return &rewrite.NotProven{Matches: found}
+	case !proof.Empty():
+		item.proven = &proven{Extent: proof.Extent(), files: files.present()}
 	}
-	return err
+	return nil
 }
 
 // afterSwap tells of a failure that came too late to keep the old session.

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // commandRow is a command right below the root: the name that its constructor gives
@@ -93,15 +95,11 @@ func newRootCmd(f *factory, args []string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 
-		SuggestionsMinimumDistance: 2,
-
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("drover {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%v", err).withHint("see `%s --help`", cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	root.SetOut(f.io.out)
 	root.SetErr(f.io.err)
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -136,10 +134,39 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	f := usagef("unknown command %q", escapeLine(args[0]))
 	// Every command is near to no name at all.
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 && args[0] != "" {
 		return f.withHint("did you mean %s?", strings.Join(near, " or "))
 	}
-	return f.withHint("see `drover --help`")
+	return f.withHint("see `%s --help`", cmd.CommandPath())
+}
+
+// wrongFlag refuses a flag that is none, or has a value that it cannot have. Behind the
+// name of a command that is none, the flags are those of the command that was meant.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() {
+		if wrong := cmd.ValidateArgs(cmd.Flags().Args()); wrong != nil {
+			return wrong
+		}
+	}
+	f := usagef("%v", err)
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
+		if near := meant(unknown.GetSpecifiedName(), flagNames(cmd)); near != "" {
+			return f.withHint("did you mean --%s? See `%s --help`", near, cmd.CommandPath())
+		}
+	}
+	return f.withHint("see `%s --help`", cmd.CommandPath())
+}
+
+// flagNames are the long names of the flags that the help of a command shows.
+func flagNames(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
 }

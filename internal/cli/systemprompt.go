@@ -34,6 +34,9 @@ func setContextFiles(c *config, s string) error {
 		c.prompt.context = []string{defaultContextFile}
 		return nil
 	}
+	if isSwitch(s) {
+		return wantError("true, false, or a list of names of files")
+	}
 	names := splitList(s)
 	for _, name := range names {
 		if name != filepath.Base(name) || name == "." || name == ".." || strings.Contains(name, "\x00") {
@@ -42,6 +45,12 @@ func setContextFiles(c *config, s string) error {
 	}
 	c.prompt.context = names
 	return nil
+}
+
+// isSwitch reports whether a text is another word of YAML for true or false, or for
+// nothing: whoever writes it means no file of that name.
+func isSwitch(s string) bool {
+	return slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "y", "n", "null", "~"}, strings.ToLower(s))
 }
 
 // rank lets the environment's way to give the text win over the file's.

@@ -165,8 +165,9 @@ const systemPromptEnd = `
 2. With context_files: true the text of every AGENTS.md in the session's folder and
    those above it, the nearest last: up to the folder that holds .git, or else to the
    home, or else of the session's folder alone. A list of names, such as
-   [AGENTS.md, CLAUDE.md], means those. Links that lead out of that reach, files of
-   more than 64 KiB and what is no text are told and left out.
+   [AGENTS.md, CLAUDE.md], means those, and a name by itself that one. Links that lead
+   out of that reach, files of more than 64 KiB and what is no text are told and left
+   out.
 
 3. For a lane that has the tool read: name, description and path of each skill of the
    folders in skills, but of those with disable-model-invocation.

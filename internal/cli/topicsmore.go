@@ -13,6 +13,7 @@ func foreignVariables() []variable {
 		{"HOME", "where ~/.config, ~/.local/share and ~/.cache lie"},
 		{"XDG_CONFIG_HOME", "holds drover/config.yaml"},
 		{"XDG_DATA_HOME", "holds drover, the sessions, unless repo is set"},
+		{"XDG_CACHE_HOME", "holds drover, the index of `drover search`"},
 		{"XDG_RUNTIME_DIR", "holds drover, the sockets of sessions that are driven"},
 		{"TMPDIR", "holds the sockets without that"},
 		{"ANTHROPIC_API_KEY", "the key for the models anthropic/*"},

@@ -38,7 +38,8 @@ func newUsageCmd(f *factory, runF func(context.Context, *usageOptions) error) *c
 		Use:   "usage SESSION",
 		Short: "Show what was spent",
 		Long: `Show what the requests of a session, or with --all of every session, have used:
-totals, the ledger with --rows, or groups with --by. Days are UTC.` +
+totals, the ledger with --rows, or groups with --by. Days are UTC. What an import
+brought is one row, of no model and no lane; it counts as unknown there.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion),
 		Args:              maxArgs(1),
 		ValidArgsFunction: completeSession(f),

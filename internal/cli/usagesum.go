@@ -48,10 +48,10 @@ func (s *usageSum) total() message.Usage {
 	u.Cost.CacheRead += s.lost.CacheRead
 	u.Cost.CacheWrite += s.lost.CacheWrite
 	u.Cost.Total += s.lost.Total
-	return u
+	return tidied(u)
 }
 
-// tidied is usage that was added up as floats, row by row, without the noise of that:
+// tidied is usage that was added up as floats, one by one, without the noise of that:
 // costs are rounded to a millionth of a millionth of a dollar, far below any price and
 // far above what the floats of a session round away. The sum over many sessions of
 // what was not tidied would show the noise of all.

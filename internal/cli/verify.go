@@ -212,7 +212,11 @@ func (o *verifyOptions) report(items []verified) error {
 
 func (v *verified) print(p *lines) {
 	verdict := "ok"
-	if v.err != nil {
+	switch f := explain(v.err); {
+	case f == nil:
+	case f.code == exitNotFound:
+		verdict = "not found" // or not the only one: nothing was looked at
+	default:
 		verdict = "damaged"
 	}
 	if v.counts != nil {

@@ -10,13 +10,19 @@ import (
 // maxNearest is how many names an unknown reference is answered with.
 const maxNearest = 3
 
-// slip is the distance up to which a provider's name was most likely mistyped.
-const slip = 0.34
+// Distances up to which a name was most likely mistyped: that of a provider, that of a
+// model at the provider that was named, and that of a model at another one.
+const (
+	slip      = 0.34
+	halfRight = 0.5
+	elsewhere = 0.15
+)
 
-// nearest returns the listed models most like ref, and the model itself at a
-// provider that lists none, best first; none when ref is itself listed, so that its spelling is not what is wrong. Provider and
-// model are compared each by itself and in proportion to its length: a long
-// model id, a path perhaps, must not drown a slip in the provider's name.
+// nearest returns the listed models that ref most likely stands for, and the model
+// itself at a provider that lists none, best first; none when ref is itself listed, so
+// that its spelling is not what is wrong. Provider and model are compared each by itself
+// and in proportion to its length: a long model id, a path perhaps, must not drown a
+// slip in the provider's name.
 func (r *Registry) nearest(ref message.ModelRef) []string {
 	type candidate struct {
 		name string
@@ -35,7 +41,9 @@ func (r *Registry) nearest(ref message.ModelRef) []string {
 			if known == ref {
 				return nil
 			}
-			all = append(all, candidate{known.String(), far + distance(ref.ModelID, id)})
+			if model := distance(ref.ModelID, id); likely(far, model) {
+				all = append(all, candidate{known.String(), far + model})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
@@ -46,6 +54,19 @@ func (r *Registry) nearest(ref message.ModelRef) []string {
 		names = append(names, c.name)
 	}
 	return names
+}
+
+// likely reports whether a reference may have been meant to be a model, from the
+// distances of provider and model. Any model of a provider that was mistyped may: which
+// it has is what whoever asks for it may not know.
+func likely(provider, model float64) bool {
+	switch {
+	case provider == 0:
+		return model <= halfRight
+	case provider <= slip:
+		return true
+	}
+	return model <= elsewhere
 }
 
 // distance is the edit distance of two names as a share of the longer one's

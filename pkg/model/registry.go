@@ -40,12 +40,12 @@ func NewRegistry() *Registry { return &Registry{providers: map[string]Provider{}
 func (r *Registry) Register(name string, p Provider) { r.providers[name] = p }
 
 // Resolve returns the model of ref. An unknown provider or model is an
-// *effect.UnknownModel that names the nearest listed models, unless its provider
-// cannot be used at all.
+// *effect.UnknownModel that names the listed models that it may stand for, unless its
+// provider cannot be used at all.
 func (r *Registry) Resolve(ref message.ModelRef) (effect.Model, error) {
 	p, ok := r.providers[ref.Provider]
 	if !ok {
-		return nil, &effect.UnknownModel{Ref: ref, Nearest: r.nearest(ref)}
+		return nil, &effect.UnknownModel{Ref: ref, Reason: "there is no provider " + ref.Provider, Nearest: r.nearest(ref)}
 	}
 	m, err := p.Resolve(ref.ModelID)
 	if unknown, ok := errors.AsType[*effect.UnknownModel](err); ok {

@@ -49,6 +49,7 @@ func registry() *model.Registry {
 		ids: []string{"echo"},
 		errors: map[string]error{
 			"gone.yaml":   &effect.UnknownModel{Reason: "there is no such script file"},
+			"eco":         &effect.UnknownModel{Reason: "there is no such script file"},
 			"locked.yaml": errDisk,
 		},
 	})
@@ -77,23 +78,34 @@ func TestUnknownModels(t *testing.T) {
 		want               effect.UnknownModel
 	}{
 		{"slip in the model", "scripted", "ehco", effect.UnknownModel{
-			Nearest: []string{"scripted/echo", "anthropic/claude-sonnet-4", "anthropic/claude-opus-4"},
+			Nearest: []string{"scripted/echo"},
 		}},
 		{"slip in the provider", "antropic", "claude-sonnet-4", effect.UnknownModel{
-			Nearest: []string{"anthropic/claude-sonnet-4", "anthropic/claude-opus-4", "openai/gpt-5"},
+			Reason:  "there is no provider antropic",
+			Nearest: []string{"anthropic/claude-sonnet-4", "anthropic/claude-opus-4"},
 		}},
 		{"slip in a provider that lists nothing", "olama", "qwen3:8b", effect.UnknownModel{
-			Nearest: []string{"ollama/qwen3:8b", "openai/gpt-5", "openai/gpt-5-mini"},
+			Reason:  "there is no provider olama",
+			Nearest: []string{"ollama/qwen3:8b"},
 		}},
 		{"wrong provider", "openai", "claude-opus-4", effect.UnknownModel{
-			Nearest: []string{"openai/gpt-5", "anthropic/claude-opus-4", "openai/gpt-5-mini"},
+			Nearest: []string{"anthropic/claude-opus-4"},
 		}},
 		{"slip in the provider, long model", "scriptd", "/a/long/path/of/gpt-5/claude-opus-4.yaml", effect.UnknownModel{
-			Nearest: []string{"scripted/echo", "anthropic/claude-opus-4", "anthropic/claude-sonnet-4"},
+			Reason:  "there is no provider scriptd",
+			Nearest: []string{"scripted/echo"},
 		}},
-		{"the provider knows why", "scripted", "gone.yaml", effect.UnknownModel{
+		{"the provider knows why, and of a model that may be meant", "scripted", "eco", effect.UnknownModel{
 			Reason:  "there is no such script file",
 			Nearest: []string{"scripted/echo"},
+		}},
+		{"the provider knows why, and of nothing near", "scripted", "gone.yaml", effect.UnknownModel{
+			Reason: "there is no such script file",
+		}},
+		{"no such provider, and nothing near", "foo", "bar", effect.UnknownModel{Reason: "there is no provider foo"}},
+		{"no such provider, and a model that another one has", "foo", "gpt-5-mini", effect.UnknownModel{
+			Reason:  "there is no provider foo",
+			Nearest: []string{"openai/gpt-5-mini"},
 		}},
 		{"the provider cannot be used", "openai", "gpt-6", effect.UnknownModel{Reason: "no key", Cure: "get one", Unusable: true}},
 		{"the name is right", "openai", "gpt-5", effect.UnknownModel{Reason: "no key"}},
@@ -123,7 +135,7 @@ func TestResolveFailure(t *testing.T) {
 
 func TestEmptyRegistry(t *testing.T) {
 	_, err := model.NewRegistry().Resolve(message.ModelRef{Provider: "a", ModelID: "b"})
-	if got, want := err.Error(), "model a/b is not registered"; got != want {
+	if got, want := err.Error(), "model a/b: there is no provider a"; got != want {
 		t.Errorf("error = %q, want %q", got, want)
 	}
 }

@@ -64,6 +64,22 @@ func (p *Proof) Texts() []string {
 	return texts
 }
 
+// Extent counts what a proof is about.
+type Extent struct{ Texts, Patterns, EntryIDs int }
+
+// Extent tells how much must have gone, and nothing of what.
+func (p *Proof) Extent() Extent {
+	e := Extent{Texts: len(p.literals), EntryIDs: len(p.ids)}
+	if p.rules != nil {
+		for _, r := range p.rules.rules {
+			if r.pattern != nil {
+				e.Patterns++
+			}
+		}
+	}
+	return e
+}
+
 // Empty reports whether there is nothing to prove.
 func (p *Proof) Empty() bool { return len(p.literals)+len(p.ids) == 0 && p.rules.Empty() }
 

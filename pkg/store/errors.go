@@ -113,7 +113,8 @@ func (e *Held) Error() string {
 	return fmt.Sprintf("%s: owned by pid %d on %s", e.Path, e.Lease.PID, e.Lease.Host)
 }
 
-// Ambiguous is a session argument that several sessions match.
+// Ambiguous is a session argument that several sessions match, the one changed last
+// first.
 type Ambiguous struct {
 	Arg        string
 	Candidates []Ref

@@ -16,6 +16,9 @@ import (
 // MinShortID is the shortest beginning or ending of an id that names a session.
 const MinShortID = 6
 
+// NamePrefix begins an argument that names a session by its exact name.
+const NamePrefix = "name:"
+
 // Resolve finds the session that an argument means: a full id; name:TEXT, the
 // exact name; @last, the one changed last; a path, which contains a slash or
 // ends in .db or .jsonl and may lie outside the repository; a unique beginning
@@ -36,7 +39,7 @@ func (r *Repo) Resolve(ctx context.Context, arg string) (Ref, error) {
 			return one(arg, r.prevailing(ctx, refs))
 		}
 	}
-	if name, ok := strings.CutPrefix(arg, "name:"); ok {
+	if name, ok := strings.CutPrefix(arg, NamePrefix); ok {
 		return r.named(ctx, arg, name)
 	}
 	switch {
@@ -94,6 +97,7 @@ func one(arg string, refs []Ref) (Ref, error) {
 	case 1:
 		return refs[0], nil
 	}
+	slices.SortStableFunc(refs, func(x, y Ref) int { return modTime(y.Path).Compare(modTime(x.Path)) })
 	return Ref{}, &Ambiguous{Arg: arg, Candidates: refs}
 }
 
@@ -159,7 +163,7 @@ func stem(d Driver, path string) string { return strings.TrimSuffix(filepath.Bas
 // TooShort tells whether an argument of Resolve could only be a beginning or
 // ending of an id, and has too few characters for one.
 func TooShort(arg string) bool {
-	return len(arg) < MinShortID && !isPath(arg) && !strings.HasPrefix(arg, "name:") && arg != "@last"
+	return len(arg) < MinShortID && !isPath(arg) && !strings.HasPrefix(arg, NamePrefix) && arg != "@last"
 }
 
 func (r *Repo) abbreviated(ctx context.Context, arg string) (Ref, error) {

@@ -71,7 +71,17 @@ type Failure struct {
 }
 
 func (f *Failure) Error() string {
+	if !f.Placed() {
+		return f.Path + ": " + f.Message
+	}
 	return fmt.Sprintf("%s: line %d (byte %d): %s", f.Path, f.Line, f.Offset, f.Message)
+}
+
+// Placed tells whether it is what stands at Line and Offset that is refused: of a file
+// that is not there, or that the system or another process keeps from being used,
+// no line is to blame.
+func (f *Failure) Placed() bool {
+	return f.Code != CodeMissing && f.Code != CodeIO && f.Code != CodeHeld
 }
 
 // Unwrap gives damage and newer versions as the store's own errors.
