@@ -3,12 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/subsession"
@@ -116,30 +114,10 @@ func TestDeleteIsKilledAtRandom(t *testing.T) {
 	}
 	for _, backend := range []string{"sqlite", "jsonl"} {
 		t.Run(backend, func(t *testing.T) {
-			seed := rand.Uint64()
-			random := rand.New(rand.NewPCG(seed, 0))
-			killed := 0
-			for tries := 0; killed < kills && tries < 10*kills; tries++ {
+			for k := newInstants(kills); k.more(t); {
 				w := newFamily(t, backend)
-				cmd := w.deletion(t, 0)
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				timer := time.AfterFunc(time.Duration(random.Int64N(int64(80*time.Millisecond))), func() { _ = cmd.Process.Kill() })
-				err := cmd.Wait()
-				timer.Stop()
-				if wasKilled(err) {
-					killed++
-				} else if err != nil {
-					t.Fatalf("seed %d, try %d: %v", seed, tries, err)
-				}
+				k.kill(t, w.deletion(t, 0))
 				w.wantDeleted(t)
-				if t.Failed() {
-					t.Fatalf("seed %d, try %d", seed, tries)
-				}
-			}
-			if killed < kills {
-				t.Errorf("only %d processes were killed in time", killed)
 			}
 		})
 	}

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // legacyFolder holds sessions that name the one behind them as their parent.
@@ -39,36 +37,15 @@ func TestImportIsKilledAtRandom(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := legacyFolder(t, files)
-			seed := rand.Uint64()
-			random := rand.New(rand.NewPCG(seed, 0))
-			killed := 0
-			for tries := 0; killed < kills && tries < 10*kills; {
+			for k := newInstants(kills); k.more(t); {
 				w := killWorld{repo: t.TempDir()}
 				args := []string{"import-v3", in, "--manifest", filepath.Join(t.TempDir(), "done.ndjson"), "--backend", backend, "--jobs", "2", "--json"}
-				// A slow machine gets further with every try.
-				for finished, limit := false, 80*time.Millisecond; !finished; tries, limit = tries+1, limit+20*time.Millisecond {
+				for dead := true; dead; {
 					cmd := exec.Command(path, args...)
 					cmd.Env = append(os.Environ(), "DROVER_REPO="+w.repo, "HOME=/", "KILL_AFTER=0")
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
-					timer := time.AfterFunc(time.Duration(random.Int64N(int64(limit))), func() { _ = cmd.Process.Kill() })
-					err := cmd.Wait()
-					timer.Stop()
-					switch finished = err == nil; {
-					case wasKilled(err):
-						killed++
-					case err != nil:
-						t.Fatalf("seed %d, try %d: %v", seed, tries, err)
-					}
+					dead = k.kill(t, cmd)
 				}
 				wantImported(t, w, args, files)
-				if t.Failed() {
-					t.Fatalf("seed %d, try %d", seed, tries)
-				}
-			}
-			if killed < kills {
-				t.Errorf("only %d processes were killed in time", killed)
 			}
 		})
 	}

@@ -174,6 +174,57 @@ func wasKilled(err error) bool {
 	return ok && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 }
 
+// instants kills processes at random moments, of which as many are to be in time. They
+// lie in the time that a process takes, whatever the machine: that is what one took that
+// was not killed in time, and a little more with every one that was (D64).
+type instants struct {
+	wanted, killed, tries int
+	seed                  uint64
+	random                *rand.Rand
+	longest               time.Duration
+}
+
+func newInstants(wanted int) *instants {
+	seed := rand.Uint64()
+	return &instants{wanted: wanted, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), longest: 150 * time.Millisecond}
+}
+
+// more tells whether another process is to be killed; it ends the test when too few can.
+func (k *instants) more(t *testing.T) bool {
+	t.Helper()
+	if t.Failed() {
+		t.Fatalf("seed %d, try %d", k.seed, k.tries)
+	}
+	if k.killed < k.wanted && k.tries == 10*k.wanted {
+		t.Fatalf("only %d processes were killed in time", k.killed)
+	}
+	return k.killed < k.wanted
+}
+
+// kill runs a command to its end or its death, and tells which. Any other failure is
+// the test's.
+func (k *instants) kill(t *testing.T, cmd *exec.Cmd) bool {
+	t.Helper()
+	k.tries++
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Duration(k.random.Int64N(int64(k.longest))), func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	switch {
+	case wasKilled(err):
+		k.killed++
+		k.longest += k.longest / 16
+	case err != nil:
+		t.Fatalf("seed %d, try %d: %v\n%s", k.seed, k.tries, err, cmd.Stderr)
+	default:
+		k.longest = min(k.longest, time.Since(begun))
+	}
+	return err != nil
+}
+
 // Killed after every one of its commits, a prompt ends in the same conversation,
 // but for one synthetic error at most.
 func TestB23KillAfterEveryCommit(t *testing.T) {
@@ -208,30 +259,10 @@ func TestKillAtRandom(t *testing.T) {
 	for _, backend := range []string{"sqlite", "jsonl"} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			random := rand.New(rand.NewPCG(seed, 0))
-			killed := 0
-			for tries := 0; killed < kills && tries < 10*kills; tries++ {
+			for k := newInstants(kills); k.more(t); {
 				w := newKillWorld(t, backend, 5*time.Millisecond)
-				cmd := w.prompt(t, 0)
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				timer := time.AfterFunc(time.Duration(random.Int64N(int64(150*time.Millisecond))), func() { _ = cmd.Process.Kill() })
-				err := cmd.Wait()
-				timer.Stop()
-				if wasKilled(err) {
-					killed++
-				} else if err != nil {
-					t.Fatalf("seed %d, try %d: %v", seed, tries, err)
-				}
+				k.kill(t, w.prompt(t, 0))
 				w.finish(t)
-				if t.Failed() {
-					t.Fatalf("seed %d, try %d", seed, tries)
-				}
-			}
-			if killed < kills {
-				t.Errorf("only %d processes were killed in time", killed)
 			}
 		})
 	}

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
@@ -167,39 +165,23 @@ func TestMigrationKilledAtRandom(t *testing.T) {
 		t.Run(d.Name(), func(t *testing.T) {
 			t.Parallel()
 			to := map[string]string{"jsonl": "sqlite", "sqlite": "jsonl"}[d.Name()]
-			seed := rand.Uint64()
-			random := rand.New(rand.NewPCG(seed, 0))
-			killed := 0
-			for tries := 0; killed < kills && tries < 10*kills; tries++ {
+			for k := newInstants(kills); k.more(t); {
 				w, _ := restore(t, "testdata/v1/tools_ready.jsonl", d)
 				shown := w.want(t, fine, "show", w.session, "--json")
 				cmd := exec.Command(path, "migrate", w.session, "--backend", to)
 				cmd.Env = append(os.Environ(), "DROVER_REPO="+w.repo, "HOME=/")
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				timer := time.AfterFunc(time.Duration(random.Int64N(int64(150*time.Millisecond))), func() { _ = cmd.Process.Kill() })
-				err := cmd.Wait()
-				timer.Stop()
-				if wasKilled(err) {
-					killed++
-				} else if err != nil {
-					t.Fatalf("seed %d, try %d: %v", seed, tries, err)
-				}
+				k.kill(t, cmd)
 				for range 2 {
 					if got := w.want(t, fine, "show", w.session, "--json"); got != shown {
-						t.Fatalf("seed %d, try %d: shown is %s, was %s", seed, tries, got, shown)
+						t.Fatalf("seed %d, try %d: shown is %s, was %s", k.seed, k.tries, got, shown)
 					}
 					w.want(t, fine, "migrate", w.session, "--backend", to)
 				}
 				left, err := filepath.Glob(filepath.Join(w.repo, ".*tmp*"))
 				if err != nil || len(left) > 0 {
-					t.Errorf("seed %d, try %d: left are %v, %v", seed, tries, left, err)
+					t.Errorf("left are %v, %v", left, err)
 				}
 				w.settle(t)
-			}
-			if killed < kills {
-				t.Errorf("only %d processes were killed in time", killed)
 			}
 		})
 	}

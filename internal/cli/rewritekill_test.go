@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
@@ -36,17 +34,12 @@ func TestB53RewriteKilledAtRandom(t *testing.T) {
 			if err := os.WriteFile(rules, []byte(erased+" ==> [gone]\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			seed := rand.Uint64()
-			random := rand.New(rand.NewPCG(seed, 0))
-			killed := 0
-			for tries := 0; killed < kills && tries < 10*kills; tries++ {
+			for k := newInstants(kills); k.more(t); {
 				repo := filepath.Join(t.TempDir(), "repo")
 				if err := os.CopyFS(repo, os.DirFS(whole)); err != nil {
 					t.Fatal(err)
 				}
-				if killedRewrite(t, repo, rules, time.Duration(random.Int64N(int64(300*time.Millisecond)))) {
-					killed++
-				}
+				k.kill(t, drover(t, repo, "rewrite", "s", "--redact-file", rules).Cmd)
 				eitherWhole(t, repo)
 				output(t, repo, "rewrite", "s", "--redact-file", rules)
 				if n := erasedIn(t, repo); n > 0 {
@@ -55,12 +48,6 @@ func TestB53RewriteKilledAtRandom(t *testing.T) {
 				if left, _ := filepath.Glob(filepath.Join(repo, ".*tmp-*")); len(left) > 0 {
 					t.Errorf("left over: %v", left)
 				}
-				if t.Failed() {
-					t.Fatalf("seed %d, try %d", seed, tries)
-				}
-			}
-			if killed < kills {
-				t.Errorf("only %d processes were killed in time", killed)
 			}
 		})
 	}
@@ -93,21 +80,6 @@ func sessionToErase(t *testing.T, driver int) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-func killedRewrite(t *testing.T, repo, rules string, after time.Duration) bool {
-	t.Helper()
-	p := drover(t, repo, "rewrite", "s", "--redact-file", rules)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	timer := time.AfterFunc(after, func() { _ = p.Process.Kill() })
-	err := p.Wait()
-	timer.Stop()
-	if err != nil && !wasKilled(err) {
-		t.Fatalf("%v\n%s", err, p.stderr.String())
-	}
-	return err != nil
 }
 
 // eitherWhole wants a sound session that says the text everywhere or nowhere.
