@@ -133,6 +133,26 @@ func (r *Repo) ForgetGone() {
 	if untidy && !c.frozen {
 		_ = c.replace(rows)
 	}
+	c.sweep()
+}
+
+// sweep removes what processes that died while they wrote the catalog have left of it:
+// it says what the catalog said. Nothing is removed while one is writing.
+func (c catalog) sweep() {
+	if c.frozen {
+		return
+	}
+	alone, release := fsx.LockFolder(c.dir, true)
+	defer release()
+	names, err := readNames(c.dir)
+	if !alone || err != nil {
+		return
+	}
+	for _, name := range names {
+		if target, ok := fsx.TempTarget(name); ok && target == catalogName {
+			_ = os.Remove(filepath.Join(c.dir, name))
+		}
+	}
 }
 
 // read returns the rows by file name, and whether the catalog should be replaced.
@@ -172,6 +192,7 @@ func (c catalog) read() (rows map[string]*catalogRow, untidy bool) {
 // was erased from the session must not live on there.
 func (r *Repo) Forget(ref Ref) error {
 	c := r.catalog()
+	defer c.sweep()
 	if fi, err := os.Lstat(c.path()); errors.Is(err, fs.ErrNotExist) || err == nil && !fi.Mode().IsRegular() {
 		return nil // what is no file was never written
 	}

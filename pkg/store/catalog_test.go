@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 	"github.com/drover-run/drover/pkg/store/jsonl"
@@ -323,6 +326,11 @@ func TestB44CatalogForgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Who died while it wrote the catalog has left what it said.
+	f, rest, err := fsx.CreateTemp(fsx.OS{}, catalogPath(r))
+	if err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
 	for _, l := range listed {
 		if l.Header.ID == "id-a" {
 			if err := r.Forget(l.Ref); err != nil {
@@ -333,6 +341,9 @@ func TestB44CatalogForgets(t *testing.T) {
 	text, err := os.ReadFile(catalogPath(r))
 	if err != nil || strings.Contains(string(text), "id-a") || !strings.Contains(string(text), "id-b") {
 		t.Errorf("the catalog says %s, %v", text, err)
+	}
+	if _, err := os.Lstat(rest); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there: %v", rest, err)
 	}
 	if got := summaries(t, r); got["id-a"] != "a" || got["id-b"] != "b" {
 		t.Errorf("listed as %v", got)
