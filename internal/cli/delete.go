@@ -55,8 +55,7 @@ read is deleted only by its own name.
 Instead of naming sessions, select them as list does: --older-than, --status,
 --cwd, --name, --since. Then the last change of a session and of its descendants
 counts; children go only with their parents, and sessions that have a name or are
-damaged stay unless --name or --status damaged asks for them. DROVER_SESSION stands
-in for no session here.
+damaged stay unless --name or --status damaged asks for them.
 
 In JSON one named session answers with what was done to it; several, and those
 that were selected, with "items" and "totals".` +
@@ -66,7 +65,7 @@ that were selected, with "items" and "totals".` +
 			for _, name := range []string{"older-than", "status", "cwd", "name", "since"} {
 				o.selects = o.selects || cmd.Flags().Changed(name)
 			}
-			if err := o.target(args); err != nil {
+			if err := o.target(f, args); err != nil {
 				return err
 			}
 			if o.base, err = f.base("delete"); err != nil {
@@ -110,24 +109,20 @@ that were selected, with "items" and "totals".` +
 	return cmd
 }
 
-func (o *deleteOptions) target(args []string) error {
+func (o *deleteOptions) target(f *factory, args []string) (err error) {
 	if o.selects {
 		if len(args) > 0 {
 			return usagef("name sessions or select them, not both")
 		}
 		return nil
 	}
-	if len(args) == 0 {
-		return usagef("which session? A deletion names it; DROVER_SESSION does not stand in here").
-			withHint("`drover list` shows them, and --older-than, --status, --cwd, --name and --since select them")
-	}
 	for _, arg := range args {
 		if arg == "" {
 			return usagef("the session argument is empty")
 		}
 	}
-	o.sessions = args
-	return nil
+	o.sessions, err = severalArgs(f, args, false)
+	return err
 }
 
 // deletion is what becomes of one session that was named or selected.

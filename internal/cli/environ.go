@@ -14,7 +14,7 @@ type variable struct{ name, what string }
 func otherVariables() []variable {
 	return []variable{
 		{"DROVER_CONFIG", "the configuration file"},
-		{"DROVER_SESSION", "the session, where a command other than delete is given no argument at all"},
+		{"DROVER_SESSION", "the session, where a command is given no argument at all"},
 		{"DROVER_SCRIPT_STATE", "the folder that keeps FILE.state of scripted models"},
 	}
 }

@@ -133,9 +133,9 @@ func helpSessions(out *printer) error {
 		p.line(`
 What matches nothing, or several, ends with %d; the candidates are listed.
 
-DROVER_SESSION stands in where a command is given no argument at all, but for
-`+"`drover delete`"+`, which wants to be told. With any other argument, such as a text or an
-entry, the session is named, too.`, exitNotFound)
+DROVER_SESSION stands in where a command is given no argument at all, also for
+`+"`drover delete`"+`: unset it when you are done. With any other argument, such as a text or
+an entry, the session is named, too.`, exitNotFound)
 		return p.err
 	})
 }
