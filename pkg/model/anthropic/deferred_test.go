@@ -46,7 +46,7 @@ func serve(t *testing.T, replies map[string]reply) *batchesServer {
 		s.asked, s.headers = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body))), r.Header
 		re, ok := s.replies[r.Method+" "+r.URL.Path]
 		if !ok {
-			re = reply{404, `{"type":"error","error":{"type":"not_found_error","message":"no such thing"}}`}
+			re = reply{404, `{"type":"error","error":{"type":"not_found_error","message":"Message batch not found"}}`}
 		}
 		kind := "application/json"
 		if strings.HasPrefix(re.body, "event:") {
@@ -200,7 +200,11 @@ func TestPollPending(t *testing.T) {
 		"a wrong key":         {map[string]reply{job: {401, ""}}, true, true},
 		"forbidden":           {map[string]reply{job: {403, ""}}, true, true},
 		"a proxy":             {map[string]reply{job: {407, ""}}, true, true},
-		"not found":           {map[string]reply{job: {404, ""}}, false, true},
+		"nothing is there":    {map[string]reply{job: {404, ""}}, true, true},
+		"a proxy's page":      {map[string]reply{job: {404, "<html>nginx 404</html>"}}, true, true},
+		"results elsewhere":   {map[string]reply{job: {200, ended}, results: {404, "<html>nginx 404</html>"}}, true, true},
+		"unchanged":           {map[string]reply{job: {304, ""}}, true, true},
+		"unchanged results":   {map[string]reply{job: {200, ended}, results: {304, ""}}, true, true},
 		"results are gone":    {map[string]reply{job: {200, ended}}, false, true},
 		"no row for this key": {map[string]reply{job: {200, ended}, results: {200, row("x", `{}`)}}, false, true},
 	} {
