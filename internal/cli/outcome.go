@@ -121,10 +121,14 @@ func waitHint(p pursuit, d engine.DriveOutcome) string {
 		return fmt.Sprintf("%s; then go on with `drover drive %s`", missingHint(d.Why), p.at)
 	case d.Reason == engine.WaitMissing:
 		return fmt.Sprintf("`drover doctor` looks at the configuration; then go on with `drover drive %s`", p.at)
+	case d.Unsure:
+		return fmt.Sprintf("go on with `drover drive %s`; until then nothing is submitted again", p.at)
 	case d.Reason != engine.WaitDeferred:
 		return fmt.Sprintf("go on with `drover drive %s --wait-retry`", p.at)
 	case d.PollFailed.Class == message.ClassAuth:
 		return fmt.Sprintf("%s; then ask again with `drover drive %s --poll-deferred`", keyHint, p.at)
+	case d.PollFailed.Status == http.StatusNotFound:
+		return fmt.Sprintf("is the base_url of its provider right? `drover help providers`; then ask again with `drover drive %s --poll-deferred`", p.at)
 	}
 	return fmt.Sprintf("ask for the answer with `drover drive %s --poll-deferred`", p.at)
 }
@@ -136,6 +140,8 @@ func waitMessage(d engine.DriveOutcome) string {
 	switch {
 	case d.Why != nil:
 		return "the operation waits: " + d.Why.Error()
+	case d.Unsure:
+		return "the provider may have the request already: that shows once the jobs that may be it have ended; they are looked at again, not before " + instant(*d.NotBefore)
 	case d.Reason == engine.WaitDeferred && d.NotBefore != nil:
 		later := "the provider answers later, not before " + instant(*d.NotBefore)
 		if d.PollFailed.Known {
@@ -181,7 +187,7 @@ func runOutcome(o *object, d engine.DriveOutcome, leaf *store.LeafID) {
 			o.int("notBefore", *d.NotBefore)
 		}
 		if d.Deferred != nil {
-			if leaf != nil && *leaf != "" {
+			if leaf != nil && *leaf != "" && !d.Unsure {
 				o.str("finalEntryId", string(*leaf)) // the answer that holds the handle
 			}
 			o.raw("deferred", d.Deferred)

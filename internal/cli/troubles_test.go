@@ -77,3 +77,33 @@ func TestTellWait(t *testing.T) {
 		}
 	}
 }
+
+// What a wait for a deferred answer asks a person to do, if anything.
+func TestDeferredWaits(t *testing.T) {
+	at := int64(1_700_000_000_000)
+	const when = "not before 2023-11-14T22:13:20Z"
+	failed := func(status int, class, text string) message.ErrorInfo {
+		return message.ErrorInfo{Known: true, Status: status, Class: class, Text: text}
+	}
+	for _, tt := range []struct {
+		name          string
+		outcome       engine.DriveOutcome
+		message, hint string
+		stuck         bool
+	}{
+		{"nothing", engine.DriveOutcome{}, "the provider answers later, " + when, "ask for the answer with `drover drive s --poll-deferred`", false},
+		{"its key", engine.DriveOutcome{PollFailed: failed(401, message.ClassAuth, "no")}, "the provider answers later, " + when + "; the last poll failed: no",
+			keyHint + "; then ask again with `drover drive s --poll-deferred`", true},
+		{"its address", engine.DriveOutcome{PollFailed: failed(404, message.ClassInvalidRequest, "nginx")}, "the provider answers later, " + when + "; the last poll failed: nginx",
+			"is the base_url of its provider right? `drover help providers`; then ask again with `drover drive s --poll-deferred`", true},
+		{"patience", engine.DriveOutcome{Unsure: true},
+			"the provider may have the request already: that shows once the jobs that may be it have ended; they are looked at again, " + when,
+			"go on with `drover drive s`; until then nothing is submitted again", false},
+	} {
+		tt.outcome.Kind, tt.outcome.Reason, tt.outcome.NotBefore = engine.Waiting, engine.WaitDeferred, &at
+		f := explain(outcomeFailure(pursuit{session: "s", at: "s"}, tt.outcome))
+		if f.code != exitLater || f.message != tt.message || f.hint != tt.hint || f.stuck != tt.stuck {
+			t.Errorf("%s: %d %q, hint %q, stuck %v", tt.name, f.code, f.message, f.hint, f.stuck)
+		}
+	}
+}

@@ -304,7 +304,7 @@ func (p *pass) step(ctx context.Context, t op.Turn) (stop *DriveOutcome, err err
 	case op.StepRequest:
 		return p.request(ctx, t)
 	case op.StepRecover:
-		return nil, p.recover(ctx, t)
+		return p.recover(ctx, t)
 	case op.StepRetry:
 		return p.retry(ctx, t)
 	case op.StepTools:

@@ -34,6 +34,13 @@ func (p *pass) request(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err != nil {
 		return p.missing(ctx, err)
 	}
+	found, wait, err := p.adopt(ctx, t, ready.Context, ready.NextAttempt, "")
+	switch {
+	case err != nil || wait != nil:
+		return wait, err
+	case found != nil:
+		return nil, p.takeOver(ctx, ready, model, *found)
+	}
 	req, err := p.prepare(ctx, t, wanted{"assistant", ready.NextAttempt, ready.Context.Configuration, ready.Context.StreamOptions}, model)
 	refused, err := refusal(err)
 	if err != nil {
@@ -49,6 +56,9 @@ func (p *pass) request(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	answer, err := p.exchange(ctx, req, model, refused, nil, model.Stream)
 	if err != nil {
 		return nil, err
+	}
+	if ready.NextAttempt >= ready.Context.RetryPolicy.MaxAttempts && message.IsRetryable(answer) && mayHaveArrived(answer) {
+		return p.lastAttempt(ctx, t, ready, req, model, answer)
 	}
 	return nil, p.settleAnswer(ctx, req, model.Info(), answer)
 }

@@ -105,10 +105,12 @@ type DriveOutcome struct {
 	NotBefore   *int64          // Unix ms: retry, deferred
 	Deferred    json.RawMessage // deferred: the handle
 	Missing     *op.Missing
-	// For people, and no part of the JSON: why identities are missing, and why the
-	// poll of this pass was not answered.
+	// For people, and no part of the JSON: why identities are missing, why the poll of
+	// this pass was not answered, and whether it is the job that is looked for, of
+	// which the handle then has the key only.
 	Why        *MissingIdentities
 	PollFailed message.ErrorInfo
+	Unsure     bool
 }
 
 // AppendJSON writes the shape of §5.1.

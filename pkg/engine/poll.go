@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -48,7 +49,7 @@ func (p *pass) poll(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, p.settlePoll(ctx, req, model.Info(), answer, source.handle)
+	return nil, p.settlePoll(ctx, d, req, model.Info(), answer, source.handle)
 }
 
 // fetch is one poll: intent, then effect.
@@ -72,16 +73,30 @@ func (p *pass) fetch(ctx context.Context, model effect.DeferredModel, req effect
 	})
 }
 
-func (p *pass) settlePoll(ctx context.Context, req effect.Request, info effect.ModelInfo, answer message.Message, source message.DeferredHandle) error {
+// settlePoll commits the answer of a poll. A job that goes on though its run was
+// cancelled is dropped first (spec §4.6).
+func (p *pass) settlePoll(ctx context.Context, d op.Deferred, req effect.Request, info effect.ModelInfo, answer message.Message, source message.DeferredHandle) error {
 	if err := p.settlementPoint("deferred.settlement", "Settle the answer of a poll", ""); err != nil {
 		return err
 	}
-	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
-		if run, _ := t.Run(); op.PendingResponse(run) != req.ResponseEntryID {
+	goesOn := answer.StopReason() == message.StopDeferred || answer.StopReason() == message.StopAborted
+	settle := func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+		run, _ := t.Run()
+		switch {
+		case op.PendingResponse(run) != req.ResponseEntryID:
 			return op.Plan{}, &Defect{Lane: p.lane.name, Err: fmt.Errorf("poll %s is no longer pending", req.ResponseEntryID)}
+		case goesOn && run.Control.Cancelled():
+			return op.Plan{}, errCancelled
 		}
 		return op.SettlePoll(t, p.response(req.ResponseEntryID, info, answer), source)
-	})
+	}
+	err := p.lane.settle(ctx, p.operationID, settle)
+	if !errors.Is(err, errCancelled) {
+		return err
+	}
+	p.cancelDeferred(ctx, d)
+	goesOn = false
+	return p.lane.settle(ctx, p.operationID, settle)
 }
 
 // pendingAnswer is the newest answer that left a deferred job pending.

@@ -60,7 +60,9 @@ func (p *pass) abortOrphan(ctx context.Context, t op.Turn, pending op.EffectPend
 	})
 }
 
+// abortPoll settles a cancelled poll that has no live answer, and has its job dropped.
 func (p *pass) abortPoll(ctx context.Context, t op.Turn, d op.Deferred) error {
+	p.cancelDeferred(ctx, d)
 	m, err := p.interruptedAnswer(ctx, d.ResponseEntryID, d.Configuration.Model, t.Now)
 	if err != nil {
 		return err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/drover-run/drover/internal/rawjson"
-	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
@@ -14,71 +12,26 @@ import (
 // recover settles a request that no process owns any more: a deferred one with the
 // job it had started, when that can be found (D34), any other with what its frames
 // hold, which needs no model and starts nothing (spec §4.5).
-func (p *pass) recover(ctx context.Context, t op.Turn) error {
+func (p *pass) recover(ctx context.Context, t op.Turn) (*DriveOutcome, error) {
 	run, _ := t.Run()
 	pending := run.Phase.(op.Assistant).Generation.(op.EffectPending)
-	adopted, err := p.adopt(pending, t.Now)
-	if err != nil {
-		return err
-	}
-	if adopted != nil {
-		return p.settleAdopted(ctx, pending, *adopted)
+	found, wait, err := p.adopt(ctx, t, pending.Context, pending.Attempt, pending.ResponseEntryID)
+	switch {
+	case err != nil || wait != nil:
+		return wait, err
+	case found != nil:
+		return nil, p.settleAdopted(ctx, pending.Attempt, pending.ResponseEntryID, *found)
 	}
 	m, err := p.interruptedAnswer(ctx, pending.ResponseEntryID, pending.Context.Configuration.Model, t.Now)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.hit("recovery.settlement", "Settle an interrupted request", fmt.Sprintf(`{"attempt":%d}`, pending.Attempt)); err != nil {
-		return err
+		return nil, err
 	}
 	p.announceRecovered(ctx, m, pending.ResponseEntryID)
-	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
+	return nil, p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
 		return op.SettleOrphan(t, m)
-	})
-}
-
-// adopt looks for the job of a deferred request; nil when there is none to be
-// found.
-func (p *pass) adopt(pending op.EffectPending, now int64) (*op.Response, error) {
-	ref := pending.Context.Configuration.Model
-	model, err := p.lane.h.opts.Models.Resolve(ref)
-	adopter, ok := model.(effect.Adopter)
-	if err != nil || !ok || !asksToDefer(pending.Context.StreamOptions) {
-		return nil, nil
-	}
-	since, err := store.IDTime(pending.ResponseEntryID)
-	if err != nil {
-		return nil, nil
-	}
-	details := fmt.Sprintf(`{"attempt":%d}`, pending.Attempt)
-	if err := p.hit("deferred.fetch", "Look for the job of an interrupted submission", details); err != nil {
-		return nil, err
-	}
-	handle, err := effect.Admit(p.gate, func(ctx context.Context) (message.DeferredHandle, error) {
-		handle, _ := adopter.Adopt(ctx, pending.ResponseEntryID, since)
-		return handle, nil
-	})
-	if err != nil || !handle.Valid(ref, model.Info().API) {
-		return nil, err
-	}
-	m := message.Assistant{
-		API: model.Info().API, Provider: ref.Provider, Model: ref.ModelID,
-		StopReason: message.StopDeferred, Deferred: handle.Raw, Timestamp: now,
-	}.Message()
-	return &op.Response{Message: m, API: model.Info().API}, nil
-}
-
-func asksToDefer(o message.StreamOptions) bool {
-	return rawjson.KindOf(o.Deferred) == rawjson.Object || string(o.Deferred) == "true"
-}
-
-func (p *pass) settleAdopted(ctx context.Context, pending op.EffectPending, r op.Response) error {
-	if err := p.hit("recovery.settlement", "Settle an interrupted submission", fmt.Sprintf(`{"attempt":%d}`, pending.Attempt)); err != nil {
-		return err
-	}
-	p.announceRecovered(ctx, r.Message, pending.ResponseEntryID)
-	return p.lane.settle(ctx, p.operationID, func(_ context.Context, _ store.Queries, t op.Turn) (op.Plan, error) {
-		return op.SettleAdopted(t, r)
 	})
 }
 

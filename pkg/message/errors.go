@@ -16,8 +16,10 @@ type ErrorInfo struct {
 	RetryAfterMs int64
 	// Text is what went wrong, in words, where the message itself does not say it:
 	// in one that leaves a deferred job pending (D33).
-	Text  string
-	Known bool
+	Text string
+	// Unsent tells that the request surely never reached a server.
+	Unsent bool
+	Known  bool
 }
 
 // The error classes.
@@ -48,6 +50,9 @@ func AppendProviderError(diagnostics json.RawMessage, e ErrorInfo) json.RawMessa
 		out = appendInt(out, `,"retryAfterMs":`, e.RetryAfterMs)
 	}
 	out = appendOptional(out, `,"message":`, e.Text)
+	if e.Unsent {
+		out = append(out, `,"unsent":true`...)
+	}
 	return append(out, "}]"...)
 }
 
@@ -63,6 +68,7 @@ func ProviderError(m Message) ErrorInfo {
 	e.Class, _ = rawjson.GetString(note, "class")
 	e.RetryAfterMs, _ = rawjson.GetInt(note, "retryAfterMs")
 	e.Text, _ = rawjson.GetString(note, "message")
+	e.Unsent, _ = rawjson.GetBool(note, "unsent")
 	return e
 }
 

@@ -66,8 +66,22 @@ type DeferredModel interface {
 // Adopter is a DeferredModel whose lost submissions can be found again (D34).
 type Adopter interface {
 	DeferredModel
-	// Adopt looks, with one question, for the job that was submitted for a reserved
-	// response entry id; since is when the id was reserved, Unix ms. False when there
-	// is none, and when the question got no answer.
-	Adopt(ctx context.Context, responseEntryID string, since int64) (message.DeferredHandle, bool)
+	// Adopt looks, with one question, for a job of one of the submissions.
+	Adopt(ctx context.Context, lost []Submission) Adoption
+}
+
+// Submission is a request for a deferred answer that may have reached its provider.
+type Submission struct {
+	ResponseEntryID string // the key that it carries
+	ReservedAt      int64  // the id, Unix ms
+}
+
+// Adoption is what is known of lost submissions. The zero value says that there is no
+// job of theirs, or that the question got no answer.
+type Adoption struct {
+	// Handle is of the job that carries the key of one of them.
+	Handle message.DeferredHandle
+	// Unsure says that there are jobs that may be theirs and do not tell their keys
+	// yet: whoever submits again now may do it twice.
+	Unsure bool
 }

@@ -208,6 +208,6 @@ type strictAdopter struct {
 	adopter effect.Adopter
 }
 
-func (s strictAdopter) Adopt(ctx context.Context, responseEntryID string, since int64) (message.DeferredHandle, bool) {
-	return s.adopter.Adopt(ctx, responseEntryID, since)
+func (s strictAdopter) Adopt(ctx context.Context, lost []effect.Submission) effect.Adoption {
+	return s.adopter.Adopt(ctx, lost)
 }

@@ -168,10 +168,9 @@ func explainCancelled(s State) []NextStep {
 	case Tools:
 		steps = explainAbortedTools(phase.Batch)
 	case DeferredPhase:
+		steps = append(steps, NextStep{"deferred.cancel", "Ask the provider to drop the deferred job", EffectNew, nil})
 		if phase.Deferred.Status == DeferredEffectPending {
 			steps = append(steps, NextStep{"cancel.reconcile", "Settle an interrupted poll as aborted", EffectUnknown, nil})
-		} else {
-			steps = append(steps, NextStep{"deferred.cancel", "Ask the provider to drop the deferred job", EffectNew, nil})
 		}
 	}
 	if len(run.Inbox.Writes) > 0 {

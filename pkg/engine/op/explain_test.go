@@ -59,6 +59,8 @@ func TestExplain(t *testing.T) {
 			"cancel.reconcile/unknown cancel.reconcile/none cancel.reconcile/none"},
 		"a cancelled job": {op.RunState{Control: cancelled, Phase: op.DeferredPhase{Deferred: op.Deferred{Status: op.DeferredSuspended}}},
 			"deferred.cancel/new cancel.reconcile/none"},
+		"a cancelled poll": {op.RunState{Control: cancelled, Phase: op.DeferredPhase{Deferred: op.Deferred{Status: op.DeferredEffectPending}}},
+			"deferred.cancel/new cancel.reconcile/unknown cancel.reconcile/none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var steps []string

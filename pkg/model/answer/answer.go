@@ -225,8 +225,8 @@ func (b *Builder) abort() {
 // says nothing of.
 func (b *Builder) fail(err error, handle message.DeferredHandle) {
 	r := refusal(err)
-	info := message.ErrorInfo{Status: r.Status, Class: r.Class, RetryAfterMs: r.RetryAfterMs}
-	pending := handle.Raw != nil && r.leavesJob()
+	info := message.ErrorInfo{Status: r.Status, Class: r.Class, RetryAfterMs: r.RetryAfterMs, Unsent: r.unsent}
+	pending := handle.Raw != nil && r.leavesJob(handle.ID())
 	if pending {
 		info.Text = b.sentence(r)
 	}

@@ -100,7 +100,7 @@ func refusal(err error) *Refusal {
 	case !isPassing(err):
 		class = message.ClassInvalidRequest
 	}
-	return &Refusal{Class: class, Text: excerpt(cause(err).Error(), maxText), unasked: true}
+	return &Refusal{Class: class, Text: excerpt(cause(err).Error(), maxText), unasked: true, unsent: isUnsent(err)}
 }
 
 // cause is the error without what says where the request went: an address may
@@ -118,6 +118,15 @@ func isTimeout(err error) bool {
 	}
 	n, ok := errors.AsType[net.Error](err)
 	return ok && n.Timeout()
+}
+
+// isUnsent tells whether there was no connection that could have carried anything.
+func isUnsent(err error) bool {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	o, ok := errors.AsType[*net.OpError](err)
+	return ok && o.Op == "dial"
 }
 
 // permanent is an error that knows that it will not pass.
@@ -148,14 +157,31 @@ func isPassing(err error) bool {
 
 // leavesJob tells whether a question about a deferred job, refused like this, has
 // said nothing of the job (D33): only one that is not known is gone.
-func (r *Refusal) leavesJob() bool {
+func (r *Refusal) leavesJob(job string) bool {
 	switch {
-	case r.reported, r.Status == 404, r.Status == 410:
+	case r.reported:
 		return false
+	case r.Status == 404, r.Status == 410:
+		return !r.speaksOf(job)
 	case r.unasked, r.Status != 0: // a wrong key, a limit, a proxy: the job goes on
 		return true
 	}
 	return r.Class == message.ClassServer // garbled
+}
+
+// speaksOf tells whether a server says in its own words that a job is not there: it
+// names the job, or the kind of thing that it does not find. That there is nothing at
+// an address, as a proxy or a wrong base URL has it, says nothing of the job.
+func (r *Refusal) speaksOf(job string) bool {
+	if !r.worded || job == "" {
+		return false
+	}
+	if strings.Contains(strings.ReplaceAll(r.Text, "/"+job, ""), job) {
+		return true
+	}
+	said := strings.ToLower(r.Kind + " " + r.Text)
+	return strings.Contains(r.Kind, "not_found") && !strings.Contains(said, "/") &&
+		(strings.Contains(said, "batch") || strings.Contains(said, "response"))
 }
 
 // sentence tells a person what happened, and where.

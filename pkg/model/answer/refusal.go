@@ -19,7 +19,9 @@ type Refusal struct {
 	RetryAfterMs int64
 	Kind         string // the server's own name of the error
 	Text         string // what the server, or the network, said
+	worded       bool   // the text is the message of the server's own error object
 	unasked      bool   // the server was not reached
+	unsent       bool   // and surely has nothing of the request
 	reported     bool   // it is an answer's own end
 }
 
@@ -68,10 +70,10 @@ func Permanent(text string) *Refusal {
 // read takes the server's words from a body. Providers wrap them differently:
 // {"error":{"type","code","message"}}, {"error":"…"}, {"message"}, {"detail"}.
 func (r *Refusal) read(body []byte) {
-	fault := body
+	fault, wrapped := body, false
 	for _, wrapper := range []string{"response", "error"} {
 		if inner, ok := rawjson.Get(fault, wrapper); ok && rawjson.KindOf(inner) != rawjson.Null {
-			fault = inner
+			fault, wrapped = inner, wrapper == "error"
 		}
 	}
 	if rawjson.Valid(fault) != nil {
@@ -85,7 +87,7 @@ func (r *Refusal) read(body []byte) {
 	}
 	for _, field := range []string{"message", "detail", "error_description", "error"} {
 		if text, _ := rawjson.GetString(fault, field); text != "" {
-			r.Text = excerpt(text, maxText)
+			r.Text, r.worded = excerpt(text, maxText), wrapped && field == "message"
 			break
 		}
 	}

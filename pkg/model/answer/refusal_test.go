@@ -127,7 +127,7 @@ func TestUnanswered(t *testing.T) {
 	}
 	for _, tt := range tests {
 		m := refusedMessage(t, tt.err)
-		want := message.ErrorInfo{Class: tt.class, Known: true}
+		want := message.ErrorInfo{Class: tt.class, Unsent: tt.class == message.ClassNetwork && tt.text != "the stream ended early", Known: true}
 		if diff := cmp.Diff(want, message.ProviderError(m)); diff != "" {
 			t.Errorf("%v: %s", tt.err, diff)
 		}
@@ -197,11 +197,16 @@ func TestPoll(t *testing.T) {
 	failed := func(text, note string) string {
 		return `error error [] "acme/m1 at api.acme.test` + text + `" [{"type":"provider_error"` + note + `}]`
 	}
+	unsent := func(text, note string) string {
+		return strings.Replace(pending(text, note), `"}] {`, `","unsent":true}] {`, 1)
+	}
 	tests := []struct {
 		err  error
 		want string
 	}{
-		{&net.DNSError{Err: "no such host", Name: "h"}, pending(": lookup h: no such host", `,"class":"network"`)},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}, unsent(": dial tcp: refused", `,"class":"network"`)},
+		{&net.OpError{Op: "read", Net: "tcp", Err: errors.New("reset")}, pending(": read tcp: reset", `,"class":"network"`)},
+		{&net.DNSError{Err: "no such host", Name: "h"}, unsent(": lookup h: no such host", `,"class":"network"`)},
 		{lasting{}, pending(": lasting", `,"class":"invalid_request"`)},
 		{nil, pending(": the stream ended early", `,"class":"network"`)},
 		{answer.Garbled("x", nil), pending(": the server sent x: ", `,"class":"server"`)},
@@ -211,7 +216,6 @@ func TestPoll(t *testing.T) {
 		{answer.Refused(408, nil, nil), pending(" answered 408: nothing more was said", `,"status":408,"class":"timeout"`)},
 		{answer.Refused(401, nil, nil), pending(" answered 401: nothing more was said", `,"status":401,"class":"auth"`)},
 		{answer.Refused(400, nil, []byte("no credit")), pending(" answered 400: no credit", `,"status":400,"class":"invalid_request"`)},
-		{answer.Refused(404, nil, []byte("gone")), failed(" answered 404: gone", `,"status":404,"class":"invalid_request"`)},
 		{answer.Reported([]byte(`{"code":"server_error","message":"x"}`)), failed(": server_error: x", `,"class":"server"`)},
 		{answer.Permanent("expired"), failed(": expired", `,"class":"invalid_request"`)},
 	}
@@ -228,6 +232,46 @@ func TestPoll(t *testing.T) {
 	}))
 	if end := got[len(got)-1]; end.Reason != message.StopStop {
 		t.Errorf("events %v", lines(t, got))
+	}
+}
+
+// TestPollOfUnknownJob: nothing at an address is not yet a job that is unknown. Only a
+// server that says so of the job, in its own form, settles it (D33).
+func TestPollOfUnknownJob(t *testing.T) {
+	handle := message.DeferredHandle{Raw: []byte(`{"id":"job_1"}`)}
+	for _, tt := range []struct {
+		name    string
+		body    string
+		settles bool
+	}{
+		{"a page of a proxy", `<html><body>nginx 404</body></html>`, false},
+		{"nothing", ``, false},
+		{"no object", `{"error":"job_1 not found"}`, false},
+		{"a framework's words", `{"detail":"Not Found"}`, false},
+		{"a framework's words about a path", `{"timestamp":1,"status":404,"error":"Not Found","path":"/v1/messages/batches/job_1"}`, false},
+		{"the first vendor, of an address", `{"type":"error","error":{"type":"not_found_error","message":"Not Found"},"request_id":"r"}`, false},
+		{"its way to name an address", `{"type":"error","error":{"type":"not_found_error","message":"no batch at /v1/messages/batches/job_1"}}`, false},
+		{"the first vendor, of a model", `{"type":"error","error":{"type":"not_found_error","message":"model: m1"}}`, false},
+		{"the first vendor, of the job", `{"type":"error","error":{"type":"not_found_error","message":"message batch job_1 not found"}}`, true},
+		{"without its name", `{"type":"error","error":{"type":"not_found_error","message":"Message batch not found"}}`, true},
+		{"the second vendor, of an address", `{"error":{"message":"Invalid URL (GET /v1/responses/job_1)","type":"invalid_request_error","param":null,"code":null}}`, false},
+		{"the second vendor, of a job", `{"error":{"message":"Response with id 'job_1' not found.","type":"invalid_request_error","param":"id","code":null}}`, true},
+		{"both", `{"error":{"message":"GET /v1/responses/job_1: response job_1 is not there","type":"invalid_request_error"}}`, true},
+		{"another server, of an address", `{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}`, false},
+		{"a gateway", `{"error":{"message":"there is nothing here","type":"invalid_request_error","code":"not_found"}}`, false},
+	} {
+		for _, status := range []int{404, 410} {
+			got := collect(answer.Poll(t.Context(), request(), base(), handle, func(context.Context, *answer.Builder) error {
+				return answer.Refused(status, nil, []byte(tt.body))
+			}))[0].Final()
+			want := message.StopDeferred
+			if tt.settles {
+				want = message.StopError
+			}
+			if got.StopReason() != want || message.ProviderError(got).Status != status {
+				t.Errorf("%s, as %d: %s", tt.name, status, got)
+			}
+		}
 	}
 }
 

@@ -126,6 +126,12 @@ func (m *messages) call(ctx context.Context, b *answer.Builder, method, path str
 		said, _ := io.ReadAll(e.Response.Body) // the SDK has read it: it is in memory
 		return nil, answer.Refused(e.StatusCode, e.Response.Header, said)
 	}
+	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
+		// The SDK takes these for answers.
+		defer func() { _ = res.Body.Close() }()
+		said, _ := io.ReadAll(io.LimitReader(res.Body, maxReply)) // what there is of it
+		return nil, answer.Refused(res.StatusCode, res.Header, said)
+	}
 	return res, err
 }
 

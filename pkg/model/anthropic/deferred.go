@@ -59,7 +59,7 @@ func (m *messages) submit(ctx context.Context, req effect.Request, window time.D
 		if !ok {
 			return answer.Garbled("no batch", reply)
 		}
-		b.Deferred(m.handle(j, req.ResponseEntryID, pollAfter(window), false))
+		b.Deferred(m.handle(j, req.ResponseEntryID, pollAfter(window)))
 		return nil
 	})
 }
@@ -70,9 +70,8 @@ func pollAfter(window time.Duration) time.Duration {
 	return min(max(window/60, 15*time.Second), 5*time.Minute)
 }
 
-// handle identifies a batch and its row. guessed marks a batch that was found
-// again and may turn out to be another's.
-func (m *messages) handle(j job, row string, poll time.Duration, guessed bool) message.DeferredHandle {
+// handle identifies a batch and its row.
+func (m *messages) handle(j job, row string, poll time.Duration) message.DeferredHandle {
 	h := rawjson.AppendQuote([]byte(`{"provider":`), m.endpoint.Provider)
 	h = rawjson.AppendQuote(append(h, `,"modelId":`...), m.spec.ID)
 	h = rawjson.AppendQuote(append(h, `,"api":`...), API)
@@ -82,18 +81,14 @@ func (m *messages) handle(j job, row string, poll time.Duration, guessed bool) m
 	}
 	h = rawjson.AppendInt(append(h, `,"pollAfterMs":`...), poll.Milliseconds())
 	h = rawjson.AppendQuote(append(h, `,"data":{"row":`...), row)
-	if guessed {
-		h = append(h, `,"guessed":true`...)
-	}
 	return message.DeferredHandle{Raw: append(h, "}}"...)}
 }
 
 // rowOf reads the handle's own part.
-func rowOf(h message.DeferredHandle) (row string, guessed bool) {
+func rowOf(h message.DeferredHandle) string {
 	data, _ := rawjson.Get(h.Raw, "data")
-	row, _ = rawjson.GetString(data, "row")
-	guessed, _ = rawjson.GetBool(data, "guessed")
-	return row, guessed
+	row, _ := rawjson.GetString(data, "row")
+	return row
 }
 
 // job is a batch as the API describes it.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -15,7 +16,7 @@ import (
 	"github.com/drover-run/drover/pkg/model/answer"
 )
 
-// errNoRow says that a batch has no row of the key that was looked for.
+// errNoRow says that a batch has no row of a key that was looked for.
 var errNoRow = errors.New("the batch has no such row")
 
 // Poll asks once how a batch stands. While it is processed, and when the question
@@ -34,50 +35,52 @@ func (m *messages) Poll(ctx context.Context, handle message.DeferredHandle, req 
 			b.Deferred(handle)
 			return nil
 		}
-		key, guessed := rowOf(handle)
-		row, err := m.row(ctx, b, handle.ID(), key)
+		row, err := m.row(ctx, b, handle.ID(), rowOf(handle))
 		switch {
-		case errors.Is(err, errNoRow) && guessed:
-			// It was another's: there never was a job of this request. A poll is its
-			// last chance, so it is answered at once.
-			return m.stream(ctx, b, req)
 		case errors.Is(err, errNoRow):
 			return answer.Permanent("batch " + handle.ID() + " has no row for this answer")
 		case err != nil:
 			return err
 		}
 		b.Prices(m.spec.Prices.Times(batchShare))
-		return readRow(b, row)
+		return readResult(b, row.result)
 	})
 }
 
 func batchPath(id string) string { return batchesPath + "/" + url.PathEscape(id) }
 
-// row fetches the results of a batch that has ended and returns the row of a key,
-// or errNoRow.
-func (m *messages) row(ctx context.Context, b *answer.Builder, batch, key string) ([]byte, error) {
+// batchRow is what became of one request of a batch.
+type batchRow struct {
+	key    string
+	result []byte
+}
+
+// row fetches the results of a batch that has ended and returns the first row of any
+// of the keys, or errNoRow. A batch has rows: results without one are cut off.
+func (m *messages) row(ctx context.Context, b *answer.Builder, batch string, keys ...string) (batchRow, error) {
 	res, err := m.call(ctx, b, http.MethodGet, batchPath(batch)+"/results", nil)
 	if err != nil {
-		return nil, err
+		return batchRow{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	lines := bufio.NewReader(res.Body)
+	lines, missing := bufio.NewReader(res.Body), io.ErrUnexpectedEOF
 	for {
 		line, err := lines.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if rawjson.Valid(line) != nil || rawjson.KindOf(line) != rawjson.Object {
-				return nil, answer.Garbled("a result that is no JSON object", line)
+				return batchRow{}, answer.Garbled("a result that is no JSON object", line)
 			}
-			if id, _ := rawjson.GetString(line, "custom_id"); id == key {
+			if key, _ := rawjson.GetString(line, "custom_id"); slices.Contains(keys, key) {
 				result, _ := rawjson.Get(line, "result")
-				return result, nil
+				return batchRow{key, result}, nil
 			}
+			missing = errNoRow
 		}
 		switch {
 		case err == io.EOF:
-			return nil, errNoRow
+			return batchRow{}, missing
 		case err != nil:
-			return nil, err
+			return batchRow{}, err
 		}
 	}
 }
@@ -85,8 +88,8 @@ func (m *messages) row(ctx context.Context, b *answer.Builder, batch, key string
 // batchShare is what the tokens of a batch cost, of what they would cost at once.
 const batchShare = 0.5
 
-// readRow turns the result of a row into an answer.
-func readRow(b *answer.Builder, result []byte) error {
+// readResult turns the result of a row into an answer.
+func readResult(b *answer.Builder, result []byte) error {
 	kind, _ := rawjson.GetString(result, "type")
 	switch kind {
 	case "succeeded":
@@ -104,11 +107,8 @@ func readRow(b *answer.Builder, result []byte) error {
 }
 
 // Cancel asks the provider to drop a batch; one that has ended already needs no
-// dropping. A batch that may be another's is left alone.
+// dropping.
 func (m *messages) Cancel(ctx context.Context, handle message.DeferredHandle) error {
-	if _, guessed := rowOf(handle); guessed {
-		return nil
-	}
 	res, err := m.call(ctx, &answer.Builder{}, http.MethodPost, batchPath(handle.ID())+"/cancel", nil)
 	if r, ok := errors.AsType[*answer.Refusal](err); ok && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
 		return nil

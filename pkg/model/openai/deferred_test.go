@@ -146,6 +146,16 @@ func TestPollWithoutAnswer(t *testing.T) {
 		})
 		pending(t, final(t, s.model(t, "gpt-5.2").Poll(t.Context(), stored, question())), stored, fmt.Sprintf(`"status":%d`, status))
 	}
+	for _, page := range []string{
+		`<html><body>nginx 404</body></html>`,
+		`{"error":{"message":"Invalid URL (GET /v1/responses/resp_1)","type":"invalid_request_error","param":null,"code":null}}`,
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ asked) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, page)
+		})
+		pending(t, final(t, s.model(t, "gpt-5.2").Poll(t.Context(), stored, question())), stored, `"status":404`)
+	}
 	cut := serve(t, func(w http.ResponseWriter, _ asked) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, `{"id":"resp_1","status":"completed","output":[`)
