@@ -56,7 +56,7 @@ var own = map[string][]string{
 	"pkg/hook":              {"pkg/engine", "pkg/engine/effect", "pkg/engine/op", "pkg/message", "pkg/tool", "internal/fsx"},
 	"internal/otel":         {"pkg/telemetry"},
 	"pkg/tool":              {"pkg/message", "pkg/engine/effect", "internal/fsx"},
-	"pkg/tool/mcp":          {"pkg/message", "pkg/engine/effect", "pkg/tool", "internal/fsx"},
+	"pkg/tool/mcp":          {"pkg/message", "pkg/engine/effect", "pkg/tool", "internal/fsx", "internal/secret"},
 	"pkg/tool/program":      {"pkg/message", "pkg/engine/effect", "pkg/tool", "internal/fsx"},
 	"pkg/subsession":        {"pkg/engine", "pkg/engine/effect", "pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/telemetry":         {},
