@@ -3,7 +3,6 @@ package modeltest
 import (
 	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -223,9 +222,9 @@ func testParallel(t *testing.T, k Kit) {
 // testHuge: a long answer takes a number of copies of it, and no work that grows
 // with what came before: of 1,000 deltas that would be hundreds of copies (D41).
 func testHuge(t *testing.T, k Kit) {
-	size := 4 << 20
-	if os.Getenv("DROVER_TEST_LONG") != "" && !k.Brief {
-		size = 50 << 20
+	size := 50 << 20
+	if k.Brief {
+		size = 4 << 20
 	}
 	const copies = 40
 	w, s := newWorld(t, k), script(message.StopStop)
