@@ -35,7 +35,7 @@ func (p *pass) adopt(ctx context.Context, t op.Turn, g op.GenerationContext, att
 		return nil, nil, err
 	}
 	adoption, err := effect.Admit(p.gate, func(ctx context.Context) (effect.Adoption, error) {
-		return adopter.Adopt(ctx, lost), nil
+		return adopter.Adopt(ctx, t.Now, lost), nil
 	})
 	info := model.Info()
 	switch {

@@ -22,7 +22,7 @@ type finder struct {
 	asked  [][]string // the keys of each question
 }
 
-func (f *finder) Adopt(_ context.Context, lost []effect.Submission) (next effect.Adoption) {
+func (f *finder) Adopt(_ context.Context, _ int64, lost []effect.Submission) (next effect.Adoption) {
 	var keys []string
 	for _, s := range lost {
 		if at, err := store.IDTime(s.ResponseEntryID); err != nil || at != s.ReservedAt {

@@ -66,8 +66,9 @@ type DeferredModel interface {
 // Adopter is a DeferredModel whose lost submissions can be found again (D34).
 type Adopter interface {
 	DeferredModel
-	// Adopt looks, with one question, for a job of one of the submissions.
-	Adopt(ctx context.Context, lost []Submission) Adoption
+	// Adopt looks, with one question, for a job of one of the submissions. now is
+	// Unix ms.
+	Adopt(ctx context.Context, now int64, lost []Submission) Adoption
 }
 
 // Submission is a request for a deferred answer that may have reached its provider.

@@ -208,6 +208,6 @@ type strictAdopter struct {
 	adopter effect.Adopter
 }
 
-func (s strictAdopter) Adopt(ctx context.Context, lost []effect.Submission) effect.Adoption {
-	return s.adopter.Adopt(ctx, lost)
+func (s strictAdopter) Adopt(ctx context.Context, now int64, lost []effect.Submission) effect.Adoption {
+	return s.adopter.Adopt(ctx, now, lost)
 }

@@ -159,6 +159,8 @@ func isPassing(err error) bool {
 // said nothing of the job (D33): only one that is not known is gone.
 func (r *Refusal) leavesJob(job string) bool {
 	switch {
+	case r.kept:
+		return true
 	case r.reported:
 		return false
 	case r.Status == 404, r.Status == 410:
@@ -170,8 +172,9 @@ func (r *Refusal) leavesJob(job string) bool {
 }
 
 // speaksOf tells whether a server says in its own words that a job is not there: it
-// names the job, or the kind of thing that it does not find. That there is nothing at
-// an address, as a proxy or a wrong base URL has it, says nothing of the job.
+// names the job, or the kind of thing that it does not find; one that wraps its errors
+// as the Messages API does need not even say that. That there is nothing at an address,
+// as a proxy or a wrong base URL has it, says nothing of the job.
 func (r *Refusal) speaksOf(job string) bool {
 	if !r.worded || job == "" {
 		return false
@@ -180,8 +183,8 @@ func (r *Refusal) speaksOf(job string) bool {
 		return true
 	}
 	said := strings.ToLower(r.Kind + " " + r.Text)
-	return strings.Contains(r.Kind, "not_found") && !strings.Contains(said, "/") &&
-		(strings.Contains(said, "batch") || strings.Contains(said, "response"))
+	return strings.Contains(r.Kind, "not_found") && !strings.Contains(said, "/") && !strings.Contains(said, "model:") &&
+		(r.wrapped || strings.Contains(said, "batch") || strings.Contains(said, "response"))
 }
 
 // sentence tells a person what happened, and where.

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,6 +21,8 @@ type Refusal struct {
 	Kind         string // the server's own name of the error
 	Text         string // what the server, or the network, said
 	worded       bool   // the text is the message of the server's own error object
+	wrapped      bool   // which lies in an object of type error
+	kept         bool   // whatever it is, it says nothing of a job
 	unasked      bool   // the server was not reached
 	unsent       bool   // and surely has nothing of the request
 	reported     bool   // it is an answer's own end
@@ -62,6 +65,18 @@ func Garbled(what string, data []byte) *Refusal {
 	return &Refusal{Class: message.ClassServer, Text: "the server sent " + what + ": " + excerpt(string(data), 200)}
 }
 
+// Kept is a refusal that says nothing of the job that was asked about, whatever it
+// is: the server has told before that the job is there (D33).
+func Kept(err error) error {
+	r, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		return err
+	}
+	kept := *r
+	kept.kept = true
+	return &kept
+}
+
 // Permanent makes a refusal that no other attempt would escape.
 func Permanent(text string) *Refusal {
 	return &Refusal{Class: message.ClassInvalidRequest, Text: text}
@@ -71,6 +86,8 @@ func Permanent(text string) *Refusal {
 // {"error":{"type","code","message"}}, {"error":"…"}, {"message"}, {"detail"}.
 func (r *Refusal) read(body []byte) {
 	fault, wrapped := body, false
+	outer, _ := rawjson.GetString(body, "type")
+	r.wrapped = outer == "error"
 	for _, wrapper := range []string{"response", "error"} {
 		if inner, ok := rawjson.Get(fault, wrapper); ok && rawjson.KindOf(inner) != rawjson.Null {
 			fault, wrapped = inner, wrapper == "error"

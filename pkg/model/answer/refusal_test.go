@@ -249,7 +249,7 @@ func TestPollOfUnknownJob(t *testing.T) {
 		{"no object", `{"error":"job_1 not found"}`, false},
 		{"a framework's words", `{"detail":"Not Found"}`, false},
 		{"a framework's words about a path", `{"timestamp":1,"status":404,"error":"Not Found","path":"/v1/messages/batches/job_1"}`, false},
-		{"the first vendor, of an address", `{"type":"error","error":{"type":"not_found_error","message":"Not Found"},"request_id":"r"}`, false},
+		{"the first vendor, in short", `{"type":"error","error":{"type":"not_found_error","message":"Not found"},"request_id":"r"}`, true},
 		{"its way to name an address", `{"type":"error","error":{"type":"not_found_error","message":"no batch at /v1/messages/batches/job_1"}}`, false},
 		{"the first vendor, of a model", `{"type":"error","error":{"type":"not_found_error","message":"model: m1"}}`, false},
 		{"the first vendor, of the job", `{"type":"error","error":{"type":"not_found_error","message":"message batch job_1 not found"}}`, true},

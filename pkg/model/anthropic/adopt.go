@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine/effect"
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/model/answer"
 )
 
@@ -31,11 +32,11 @@ const adoptList = 100
 // lists batches without the keys of their rows and tells those only once a batch
 // has ended. One of that time that is still processed may be anybody's, so it is
 // neither taken nor ruled out.
-func (m *messages) Adopt(ctx context.Context, lost []effect.Submission) effect.Adoption {
+func (m *messages) Adopt(ctx context.Context, now int64, lost []effect.Submission) effect.Adoption {
 	b := &answer.Builder{} // nobody hears of what goes wrong
 	reply, err := m.ask(ctx, b, http.MethodGet, batchesPath+"?limit="+strconv.Itoa(adoptList), nil)
 	if err != nil {
-		return effect.Adoption{}
+		return effect.Adoption{Unsure: tellsLater(err)}
 	}
 	keys := make([]string, len(lost))
 	for i, s := range lost {
@@ -51,18 +52,31 @@ func (m *messages) Adopt(ctx context.Context, lost []effect.Submission) effect.A
 		if err == nil {
 			return effect.Adoption{Handle: m.handle(j, row.key, adoptPoll)}
 		}
-		none.Unsure = none.Unsure || tellsLater(err)
+		none.Unsure = none.Unsure || tellsLater(err) || !errors.Is(err, errNoRow) && j.young(now)
 	}
 	return none
 }
 
-// tellsLater tells of results that were not to be had whether they may be another
-// time.
+// resultsLate is how old a batch may be of which the results are not to be had, before
+// they count as gone: they may come after its end.
+const resultsLate = 48 * time.Hour
+
+// young tells of a batch whether its results may be late at the time now, Unix ms.
+func (j job) young(now int64) bool { return time.UnixMilli(now).Sub(j.created) < resultsLate }
+
+// tellsLater tells of a question that got no answer whether it may get one another
+// time. Nothing is submitted again before: who loses the answer to a submission is
+// likely to lose the next one, too.
 func tellsLater(err error) bool {
-	if r, ok := errors.AsType[*answer.Refusal](err); ok {
-		return r.Status == http.StatusTooManyRequests || r.Status >= http.StatusInternalServerError
+	r, ok := errors.AsType[*answer.Refusal](err)
+	switch {
+	case !ok:
+		return !errors.Is(err, errNoRow)
+	case r.Status == 0:
+		return r.Class == message.ClassServer || r.Class == message.ClassNetwork || r.Class == message.ClassTimeout
 	}
-	return !errors.Is(err, errNoRow)
+	passing := []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+	return r.Status >= http.StatusInternalServerError || slices.Contains(passing, r.Status)
 }
 
 // candidates are the listed batches of one row that were made when one of the

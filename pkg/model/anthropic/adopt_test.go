@@ -63,7 +63,7 @@ func TestAdopt(t *testing.T) {
 			for path, r := range tt.results {
 				s.replies[path] = r
 			}
-			got := s.model(t, "claude-opus-4-8").Adopt(t.Context(), lost)
+			got := s.model(t, "claude-opus-4-8").Adopt(t.Context(), madeAt.Add(72*time.Hour).UnixMilli(), lost)
 			if diff := cmp.Diff(string(tt.want.Handle.Raw), string(got.Handle.Raw)); diff != "" || got.Unsure != tt.want.Unsure {
 				t.Errorf("unsure %v, handle %s", got.Unsure, diff)
 			}
@@ -74,11 +74,36 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// A list that is not to be had now may be later; where there is none, nothing is to be
+// waited for.
 func TestAdoptWithoutAnswer(t *testing.T) {
-	for _, r := range []reply{{500, ""}, {304, ""}, {200, "<html>"}, {200, `{"data":3}`}, {-1, "{"}} {
-		s := serve(t, map[string]reply{"GET /v1/messages/batches": r})
-		if got := s.model(t, "claude-opus-4-8").Adopt(t.Context(), lost); got.Unsure || got.Handle.Raw != nil {
-			t.Errorf("%v gives %+v", r, got)
+	for _, tt := range []struct {
+		reply
+		unsure bool
+	}{
+		{reply{500, ""}, true}, {reply{503, ""}, true}, {reply{429, ""}, true}, {reply{408, ""}, true}, {reply{200, "<html>"}, true}, {reply{-1, "{"}, true},
+		{reply{304, ""}, false}, {reply{401, ""}, false}, {reply{403, ""}, false}, {reply{404, ""}, false}, {reply{405, ""}, false}, {reply{200, `{"data":3}`}, false},
+	} {
+		s := serve(t, map[string]reply{"GET /v1/messages/batches": tt.reply})
+		if got := s.model(t, "claude-opus-4-8").Adopt(t.Context(), madeAt.UnixMilli(), lost); got.Unsure != tt.unsure || got.Handle.Raw != nil {
+			t.Errorf("%v gives %+v", tt.reply, got)
+		}
+	}
+}
+
+// Results come after a batch's end, if late: what there is in their place meanwhile
+// says nothing. Those of an old batch are gone.
+func TestAdoptBeforeResults(t *testing.T) {
+	for age, late := range map[time.Duration]bool{time.Hour: true, 50 * time.Hour: false} {
+		for _, r := range []reply{{404, ""}, {404, `{"type":"error","error":{"type":"not_found_error","message":"Not found"}}`}, {403, ""}} {
+			s := serve(t, map[string]reply{
+				"GET /v1/messages/batches":            {200, `{"data":[` + batch("b1", "ended", made, 1) + `]}`},
+				"GET /v1/messages/batches/b1/results": r,
+			})
+			got := s.model(t, "claude-opus-4-8").Adopt(t.Context(), madeAt.Add(age).UnixMilli(), lost)
+			if got.Unsure != late || got.Handle.Raw != nil {
+				t.Errorf("after %v, %v: %+v", age, r, got)
+			}
 		}
 	}
 }

@@ -171,7 +171,22 @@ func row(id, result string) string { return `{"custom_id":"` + id + `","result":
 
 func (s *batchesServer) poll(t *testing.T) message.Assistant {
 	t.Helper()
-	return final(t, s.model(t, "claude-opus-4-8").Poll(t.Context(), handle, effect.Request{ResponseEntryID: "other", Messages: []message.Message{user("a")}, Now: 5}))
+	return s.pollAt(t, 5)
+}
+
+func (s *batchesServer) pollAt(t *testing.T, now int64) message.Assistant {
+	t.Helper()
+	return final(t, s.model(t, "claude-opus-4-8").Poll(t.Context(), handle, effect.Request{ResponseEntryID: "other", Messages: []message.Message{user("a")}, Now: now}))
+}
+
+// Results may come after the end of a batch, if late; those of an old one are gone.
+func TestPollWithoutResults(t *testing.T) {
+	for age, want := range map[time.Duration]message.StopReason{time.Hour: message.StopDeferred, 50 * time.Hour: message.StopError} {
+		s := serve(t, map[string]reply{"GET /v1/messages/batches/msgbatch_1": {200, ended}})
+		if got := s.pollAt(t, madeAt.Add(age).UnixMilli()); got.StopReason != want {
+			t.Errorf("after %v: %+v", age, got)
+		}
+	}
 }
 
 // What says nothing about the job leaves it pending under the stored handle, byte
@@ -206,7 +221,7 @@ func TestPollPending(t *testing.T) {
 		"unchanged":           {map[string]reply{job: {304, ""}}, true, true},
 		"no results":          {map[string]reply{job: {200, ended}, results: {200, ""}}, true, true},
 		"unchanged results":   {map[string]reply{job: {200, ended}, results: {304, ""}}, true, true},
-		"results are gone":    {map[string]reply{job: {200, ended}}, false, true},
+		"results to come":     {map[string]reply{job: {200, ended}}, true, true},
 		"no row for this key": {map[string]reply{job: {200, ended}, results: {200, row("x", `{}`)}}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,6 +39,8 @@ func (m *messages) Poll(ctx context.Context, handle message.DeferredHandle, req 
 		switch {
 		case errors.Is(err, errNoRow):
 			return answer.Permanent("batch " + handle.ID() + " has no row for this answer")
+		case err != nil && j.young(req.Now):
+			return answer.Kept(err) // it has ended: its results are there, or come late
 		case err != nil:
 			return err
 		}
