@@ -161,7 +161,7 @@ func (o *driveOptions) pollDue(ctx context.Context, e *engaged, lane *engine.Lan
 	if !o.pollDeferred {
 		return false, nil
 	}
-	x, err := engine.Explain(ctx, e.Session(), lane.Name(), o.now())
+	x, err := engine.Explain(ctx, e.Session(), o.models(), lane.Name(), o.now())
 	if err != nil {
 		return false, err
 	}

@@ -16,7 +16,7 @@ func runExplain(ctx context.Context, o *driveOptions) error {
 		if err := checkLane(ctx, r, o.lane); err != nil {
 			return err
 		}
-		e, err := engine.Explain(ctx, r, o.lane, o.now())
+		e, err := engine.Explain(ctx, r, o.models(), o.lane, o.now())
 		if err != nil {
 			return err
 		}

@@ -99,6 +99,8 @@ func failedHint(o engine.Outcome) string {
 		return ""
 	}
 	switch refused := message.ProviderError(o.FinalMessage); {
+	case refused.Status == http.StatusNotFound && strings.Contains(strings.ToLower(o.Error.Message), "batch"):
+		return "" // a job that is gone: the model has answered before
 	case refused.Status == http.StatusNotFound, strings.Contains(o.Error.Message, "model_not_found"):
 		return fmt.Sprintf("is the model's name right, and the base_url of its provider? `drover model show %s` says what is known of it", answeredBy(o.FinalMessage))
 	case refused.Class == message.ClassAuth:

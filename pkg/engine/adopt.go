@@ -26,7 +26,7 @@ func (p *pass) adopt(ctx context.Context, t op.Turn, g op.GenerationContext, att
 	if err != nil || !ok || !asksToDefer(g.StreamOptions) {
 		return nil, nil, nil
 	}
-	lost, err := p.lost(ctx, t, attempt, pending)
+	lost, err := lostSubmissions(ctx, p.lane.h.session, t, attempt, pending)
 	if err != nil || len(lost) == 0 {
 		return nil, nil, err
 	}
@@ -53,14 +53,42 @@ func (p *pass) adopt(ctx context.Context, t op.Turn, g op.GenerationContext, att
 	return nil, nil, nil
 }
 
+// looksFirst tells whether a drive would look for a lost job before it does anything
+// else about a request.
+func looksFirst(ctx context.Context, q store.Queries, t op.Turn, models effect.Models) (bool, error) {
+	run, _ := t.Run()
+	answering, _ := run.Phase.(op.Assistant)
+	var g op.GenerationContext
+	var attempt int64
+	pending := ""
+	switch at := answering.Generation.(type) {
+	case op.EffectPending:
+		g, attempt, pending = at.Context, at.Attempt, at.ResponseEntryID
+	case op.Ready:
+		g, attempt = at.Context, at.NextAttempt
+	case op.RetryWait:
+		g, attempt = at.Context, at.NextAttempt
+	}
+	if t.State.Cancel().Cancelled() || !asksToDefer(g.StreamOptions) {
+		return false, nil
+	}
+	lost, err := lostSubmissions(ctx, q, t, attempt, pending)
+	if err != nil || len(lost) == 0 {
+		return false, err
+	}
+	model, err := models.Resolve(g.Configuration.Model)
+	_, looks := model.(effect.Adopter)
+	return looks && err == nil, nil // a model that does not resolve is waited for
+}
+
 func asksToDefer(o message.StreamOptions) bool {
 	return rawjson.KindOf(o.Deferred) == rawjson.Object || string(o.Deferred) == "true"
 }
 
-// lost lists the submissions of a step that may have arrived though nobody knows, the
+// lostSubmissions lists those of a step that may have arrived though nobody knows, the
 // newest first: pending, and those of earlier attempts. An attempt is the parent of
 // the next one, and its entry has the id that it was submitted under.
-func (p *pass) lost(ctx context.Context, t op.Turn, attempt int64, pending string) ([]effect.Submission, error) {
+func lostSubmissions(ctx context.Context, q store.Queries, t op.Turn, attempt int64, pending string) ([]effect.Submission, error) {
 	var all []effect.Submission
 	add := func(id string) {
 		if at, err := store.IDTime(id); err == nil {
@@ -70,7 +98,7 @@ func (p *pass) lost(ctx context.Context, t op.Turn, attempt int64, pending strin
 	add(pending)
 	run, _ := t.Run()
 	for id := string(run.LatestAssistantEntryID); attempt > 1; attempt-- {
-		entries, err := p.lane.h.session.Entries(ctx, []string{id})
+		entries, err := q.Entries(ctx, []string{id})
 		if err != nil {
 			return nil, err
 		}

@@ -111,6 +111,53 @@ func TestAdoptsLostSubmission(t *testing.T) {
 	}
 }
 
+// What is explained is what a drive does first: it looks for the job where its provider
+// can be asked for it, and nowhere else.
+func TestExplainsTheLookFirst(t *testing.T) {
+	for _, tt := range []struct {
+		name, deferred string
+		looks          bool
+		want           string
+	}{
+		{"a provider that can be asked", `true`, true, "deferred.fetch"},
+		{"one that cannot", `true`, false, "recovery.settlement"},
+		{"a request that was not deferred", `false`, true, "recovery.settlement"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := enginetest.InMemory(t)
+			model := finds(t, w, tt.deferred)
+			if !tt.looks {
+				w.Models.Add(model.Deferring)
+			}
+			w.Model.Reply = enginetest.Sequence(enginetest.Reply{Deferred: adoption("acme").Handle.Raw})
+			id := dieInSubmission(w)
+			first := func() string {
+				t.Helper()
+				e, err := engine.Explain(t.Context(), w.Session, w.Models, store.MainLane, w.Clock.Now())
+				if err != nil || len(e.Next) == 0 {
+					t.Fatalf("%+v, %v", e, err)
+				}
+				return e.Next[0].Kind
+			}
+			if got := first(); got != tt.want {
+				t.Errorf("first %s, want %s", got, tt.want)
+			}
+			if d := w.Drive(engine.DriveOptions{OperationID: id}); d.Reason != engine.WaitRetry {
+				t.Fatalf("%+v", d)
+			}
+			// The wait for the retry comes before the look; once it is over the look is first.
+			if got := first(); got != "retry.sleep" {
+				t.Errorf("in the wait: first %s", got)
+			}
+			w.Clock.Advance(3_600_000)
+			want := map[string]string{"deferred.fetch": "deferred.fetch", "recovery.settlement": "assistant.intent"}[tt.want]
+			if got := first(); got != want {
+				t.Errorf("after the wait: first %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // dieInSubmission drives a run until its process dies after its first request was
 // heard, and opens the world again.
 func dieInSubmission(w *enginetest.World) (id string) {

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"slices"
 
+	"github.com/drover-run/drover/pkg/engine/effect"
 	"github.com/drover-run/drover/pkg/engine/op"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -23,8 +25,9 @@ type ExplainWait struct {
 }
 
 // Explain reads a lane and says what a drive would do next and which effects it
-// would repeat, at the time now, Unix ms. A lane without an open operation is *NothingToResume.
-func Explain(ctx context.Context, q store.Queries, lane string, now int64) (Explanation, error) {
+// would repeat, at the time now, Unix ms. models are those that it would have. A lane
+// without an open operation is *NothingToResume.
+func Explain(ctx context.Context, q store.Queries, models effect.Models, lane string, now int64) (Explanation, error) {
 	t, err := loadTurn(ctx, q, lane, now)
 	if err != nil {
 		return Explanation{}, err
@@ -33,8 +36,25 @@ func Explain(ctx context.Context, q store.Queries, lane string, now int64) (Expl
 		return Explanation{}, &NothingToResume{Lane: lane}
 	}
 	e := Explanation{Lane: lane, OperationID: t.Operation.OperationID, Point: op.PointOf(t.State), Next: op.Explain(t.State, now)}
+	looks, err := looksFirst(ctx, q, t, models)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if looks {
+		e.Next = slices.Insert(e.Next, sleeps(e.Next), op.NextStep{
+			Kind: "deferred.fetch", Description: "Look for the job of an interrupted submission", Effect: op.EffectNone,
+		})
+	}
 	e.WaitingFor, err = waitOf(ctx, q, t)
 	return e, err
+}
+
+// sleeps is the number of steps that only wait, at the beginning.
+func sleeps(steps []op.NextStep) int {
+	if len(steps) > 0 && steps[0].Kind == "retry.sleep" {
+		return 1
+	}
+	return 0
 }
 
 func waitOf(ctx context.Context, q store.Queries, t op.Turn) (*ExplainWait, error) {
