@@ -67,7 +67,7 @@ func describe(c Config, t *sdk.Tool) (Listed, error) {
 	}
 	l := Listed{
 		Name: c.exposed(t.Name), Remote: t.Name, Offered: true,
-		Spec: message.ToolSpec{Name: c.exposed(t.Name), Description: t.Description, Parameters: schema},
+		Spec: message.ToolSpec{Name: c.exposed(t.Name), Description: c.keys().Out(t.Description), Parameters: schema},
 	}
 	if a := t.Annotations; a != nil {
 		l.safeHint = a.ReadOnlyHint || a.IdempotentHint

@@ -398,6 +398,33 @@ func TestServerThatDoesNotRead(t *testing.T) {
 
 // A server over HTTP may forget a session: the call says so, and the next one gets a
 // new one.
+// So it is in results that a server calls errors, or gives by mistake.
+func TestResultsKeepNoKey(t *testing.T) {
+	sdkServer := newServer("http")
+	const key = "tok/S3CR3T+1"
+	sdkServer.AddTool(&sdk.Tool{Name: "leak", Description: "Uses " + key, InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return &sdk.CallToolResult{
+				IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "upstream refused Bearer " + key}},
+				StructuredContent: map[string]any{"sent": "Bearer " + key},
+			}, nil
+		})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return sdkServer }, nil)
+	web := httptest.NewServer(handler)
+	defer web.Close()
+	s := mcp.New(mcp.Config{
+		Name: "srv", URL: web.URL, Headers: map[string]string{"Authorization": "Bearer " + key}, Client: func() (*http.Client, error) { return web.Client(), nil },
+	}, "1.0")
+	defer func() { _ = s.Close() }()
+	r, err := call(t, s, "srv__leak", `{}`)
+	if err != nil || texts(r) != "upstream refused [redacted]" || string(r.Details) != `{"structuredContent":{"sent":"[redacted]"}}` {
+		t.Errorf("%q, %s, %v", texts(r), r.Details, err)
+	}
+	if got := lookup(t, s, "srv__leak").Spec().Description; got != "Uses [redacted]" {
+		t.Errorf("described as %q", got)
+	}
+}
+
 func TestForgottenSession(t *testing.T) {
 	var forget atomic.Bool
 	sdkServer := newServer("http")

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/internal/secret"
 	"github.com/drover-run/drover/pkg/message"
 )
 
@@ -18,27 +19,28 @@ import (
 const maxText = 256 << 10
 
 // result is what a server answered as a tool result: texts and images as they are,
-// of everything else what a model can read.
-func result(r *sdk.CallToolResult) (message.ToolResult, error) {
+// of everything else what a model can read, without keys that the server repeats.
+func result(r *sdk.CallToolResult, keys *secret.Set) (message.ToolResult, error) {
 	out := message.ToolResult{IsError: r.IsError}
 	room := maxText
 	for _, c := range r.Content {
 		b := block(c)
 		if b.Type == message.BlockText {
-			if b.Text, room = cut(b.Text, room); b.Text == "" {
+			if b.Text, room = cut(keys.Out(b.Text), room); b.Text == "" {
 				continue
 			}
 		}
 		out.Content = append(out.Content, b)
 	}
 	if r.StructuredContent != nil {
-		structured, err := json.Marshal(r.StructuredContent)
+		raw, err := json.Marshal(r.StructuredContent)
 		if err != nil {
 			return out, fmt.Errorf("read the structured result: %w", err)
 		}
+		structured := keys.Out(string(raw))
 		out.Details = append(append(json.RawMessage(`{"structuredContent":`), structured...), '}')
 		if len(out.Content) == 0 {
-			text, _ := cut(string(structured), maxText)
+			text, _ := cut(structured, maxText)
 			out.Content = []message.Block{message.TextBlock(text)}
 		}
 	}

@@ -125,7 +125,7 @@ func (t *serverTool) Execute(ctx context.Context, call effect.Invocation) (messa
 	if err != nil {
 		return message.ToolResult{}, fmt.Errorf("MCP server %s: %w", s.config.Name, t.failed(ctx, c, err))
 	}
-	return result(r)
+	return result(r, s.config.keys())
 }
 
 // request waits for a request to the server. A program that does not read what it is
