@@ -31,6 +31,7 @@ var children = map[string]func(args []string) error{
 	"migrate":  childMigrate,
 	"full":     childFullCompact,
 	"view":     childView,
+	"cramped":  childCramped,
 }
 
 func TestMain(m *testing.M) {

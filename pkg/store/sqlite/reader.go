@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync/atomic"
+	"syscall"
 
 	lib "modernc.org/sqlite/lib"
 
@@ -51,6 +52,9 @@ func openView(path string) (*handle, sessionRow, error) {
 	switch {
 	case walErr != nil:
 		return nil, s, errors.Join(err, walErr)
+	case holds && noRoom(err):
+		return nil, s, fmt.Errorf("%s: the disk is full and %s holds commits: make room for the files that reading them needs (%w): %w",
+			path, walPath(path), syscall.ENOSPC, err)
 	case holds:
 		return nil, s, fmt.Errorf("%s: the folder is not writable and %s holds commits: copy all files of the session to a writable folder (%w): %w",
 			path, walPath(path), fs.ErrPermission, err)
@@ -85,8 +89,11 @@ func needsFolder(err error) bool {
 	case lib.SQLITE_CANTOPEN, lib.SQLITE_READONLY:
 		return true
 	}
-	return false
+	return noRoom(err)
 }
+
+// noRoom reports that there was no room for them.
+func noRoom(err error) bool { return resultCode(err) == lib.SQLITE_IOERR_SHMSIZE }
 
 // Lease reads the lease row of the view's moment, see Driver.Lease.
 func (r *reader) Lease(ctx context.Context) (*store.Lease, error) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -198,6 +199,45 @@ func childView(args []string) error {
 		fmt.Printf("%s: permission=%v error=%v\n", what, errors.Is(err, fs.ErrPermission), err)
 	}
 	return nil
+}
+
+// childCramped looks where no file may grow beyond a few bytes, as on a full disk.
+func childCramped(args []string) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100, Max: 100}); err != nil {
+		return err
+	}
+	return childView(args)
+}
+
+// TestFullDisk: the files that WAL mode needs beside a session need room; one that has
+// no commits in its WAL is read without them.
+func TestFullDisk(t *testing.T) {
+	look := func(path string) []string {
+		t.Helper()
+		c := startChild(t, "cramped", path)
+		lines := []string{c.line(t), c.line(t), c.line(t)}
+		slices.Sort(lines)
+		return lines
+	}
+	path := newSession(t)
+	if err := removeSides(Driver{}.fs(), path); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range look(path) {
+		if !strings.HasSuffix(line, "error=<nil>") {
+			t.Error(line)
+		}
+	}
+	path = killedSession(t)
+	if err := os.Remove(shmPath(path)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range look(path) {
+		if !strings.Contains(line, "the disk is full and "+walPath(path)+" holds commits") {
+			t.Error(line)
+		}
+	}
 }
 
 // TestReadOnlyFolder looks at sessions as a user who may write nothing (D10).
