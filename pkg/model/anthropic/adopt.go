@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -25,8 +26,12 @@ const (
 // any more.
 const adoptPoll = time.Minute
 
-// adoptList is how many batches are listed, the newest first.
-const adoptList = 100
+// adoptList is how many batches one list has, maxLists how many lists are asked for at
+// most.
+const (
+	adoptList = 100
+	maxLists  = 50
+)
 
 // Adopt looks for the batch of submissions whose outcome was lost (D34). The API
 // lists batches without the keys of their rows and tells those only once a batch
@@ -34,7 +39,7 @@ const adoptList = 100
 // neither taken nor ruled out.
 func (m *messages) Adopt(ctx context.Context, now int64, lost []effect.Submission) effect.Adoption {
 	b := &answer.Builder{} // nobody hears of what goes wrong
-	reply, err := m.ask(ctx, b, http.MethodGet, batchesPath+"?limit="+strconv.Itoa(adoptList), nil)
+	jobs, err := m.candidates(ctx, b, lost)
 	if err != nil {
 		return effect.Adoption{Unsure: tellsLater(err)}
 	}
@@ -43,7 +48,7 @@ func (m *messages) Adopt(ctx context.Context, now int64, lost []effect.Submissio
 		keys[i] = s.ResponseEntryID
 	}
 	var none effect.Adoption
-	for _, j := range candidates(reply, lost) {
+	for _, j := range jobs {
 		if !j.ended() {
 			none.Unsure = true
 			continue
@@ -79,19 +84,47 @@ func tellsLater(err error) bool {
 	return r.Status >= http.StatusInternalServerError || slices.Contains(passing, r.Status)
 }
 
-// candidates are the listed batches of one row that were made when one of the
-// submissions would have been.
-func candidates(list []byte, lost []effect.Submission) []job {
-	data, _ := rawjson.Get(list, "data")
+// candidates lists the batches of one row that were made when one of the submissions
+// would have been, the newest first. More than one list is asked for only where so many
+// were made since.
+func (m *messages) candidates(ctx context.Context, b *answer.Builder, lost []effect.Submission) ([]job, error) {
 	var all []job
-	// What is no list has no batches.
-	_ = rawjson.ElementsFunc(data, func(start, end int) bool {
-		if j, ok := parseJob(data[start:end]); ok && j.rows == 1 && j.madeFor(lost) {
-			all = append(all, j)
+	after := ""
+	for range maxLists {
+		query := url.Values{"limit": {strconv.Itoa(adoptList)}}
+		if after != "" {
+			query.Set("after_id", after)
 		}
-		return true
+		reply, err := m.ask(ctx, b, http.MethodGet, batchesPath+"?"+query.Encode(), nil)
+		if err != nil {
+			return nil, err
+		}
+		oldest := job{}
+		data, _ := rawjson.Get(reply, "data")
+		// What is no list has no batches.
+		_ = rawjson.ElementsFunc(data, func(start, end int) bool {
+			j, ok := parseJob(data[start:end])
+			if ok && j.rows == 1 && j.madeFor(lost) {
+				all = append(all, j)
+			}
+			oldest = j
+			return true
+		})
+		more, _ := rawjson.Get(reply, "has_more")
+		if string(more) != "true" || oldest.id == "" || oldest.id == after || oldest.before(lost) {
+			return all, nil
+		}
+		after = oldest.id
+	}
+	return all, nil
+}
+
+// before tells whether a batch, and what was made before it, is older than all of the
+// submissions.
+func (j job) before(lost []effect.Submission) bool {
+	return !slices.ContainsFunc(lost, func(s effect.Submission) bool {
+		return j.created.Sub(time.UnixMilli(s.ReservedAt)) >= -adoptSkew
 	})
-	return all
 }
 
 // madeFor tells whether a batch was made when one of the submissions would have been.

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,49 @@ func TestAdoptWithoutAnswer(t *testing.T) {
 		if got := s.model(t, "claude-opus-4-8").Adopt(t.Context(), madeAt.UnixMilli(), lost); got.Unsure != tt.unsure || got.Handle.Raw != nil {
 			t.Errorf("%v gives %+v", tt.reply, got)
 		}
+	}
+}
+
+// The lost batch may lie behind many that were made since.
+func TestAdoptBeyondTheFirstList(t *testing.T) {
+	later, earlier := madeAt.Add(time.Hour).Format(time.RFC3339Nano), madeAt.Add(-time.Hour).Format(time.RFC3339Nano)
+	list := func(more bool, jobs ...string) reply {
+		return reply{200, fmt.Sprintf(`{"data":[%s],"has_more":%t}`, strings.Join(jobs, ","), more)}
+	}
+	const first, second = "GET /v1/messages/batches?limit=100", "GET /v1/messages/batches?after_id=n2&limit=100"
+	results := reply{200, row(rowID, `{"type":"expired"}`)}
+	for name, tt := range map[string]struct {
+		replies map[string]reply
+		found   bool
+		unsure  bool
+		asked   []string
+	}{
+		"it is on the second": {map[string]reply{
+			first:                                 list(true, batch("n1", "ended", later, 1), batch("n2", "ended", later, 1)),
+			second:                                list(true, batch("b1", "ended", made, 1), batch("o1", "ended", earlier, 1)),
+			"GET /v1/messages/batches/b1/results": results,
+		}, true, false, []string{first, second, "GET /v1/messages/batches/b1/results"}},
+		"the first reaches back far enough": {map[string]reply{
+			first: list(true, batch("n1", "ended", later, 1), batch("o1", "ended", earlier, 1)),
+		}, false, false, []string{first}},
+		"the second is not to be had": {map[string]reply{
+			first: list(true, batch("n1", "ended", later, 1), batch("n2", "ended", later, 1)), second: {503, ""},
+		}, false, true, []string{first, second}},
+		"a server that knows one page": {map[string]reply{
+			first:  list(true, batch("n1", "ended", later, 1), batch("n2", "ended", later, 1)),
+			second: list(true, batch("n1", "ended", later, 1), batch("n2", "ended", later, 1)),
+		}, false, false, []string{first, second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, tt.replies)
+			got := s.model(t, "claude-opus-4-8").Adopt(t.Context(), madeAt.Add(72*time.Hour).UnixMilli(), lost)
+			if (got.Handle.Raw != nil) != tt.found || got.Unsure != tt.unsure {
+				t.Errorf("%+v", got)
+			}
+			if diff := cmp.Diff(tt.asked, s.asked); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -44,7 +44,10 @@ func serve(t *testing.T, replies map[string]reply) *batchesServer {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		s.asked, s.headers = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body))), r.Header
-		re, ok := s.replies[r.Method+" "+r.URL.Path]
+		re, ok := s.replies[r.Method+" "+r.URL.RequestURI()]
+		if !ok {
+			re, ok = s.replies[r.Method+" "+r.URL.Path]
+		}
 		if !ok {
 			re = reply{404, `{"type":"error","error":{"type":"not_found_error","message":"Message batch not found"}}`}
 		}

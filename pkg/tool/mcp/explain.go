@@ -59,6 +59,8 @@ func (s *Server) explain(c *connection, err error) error {
 	switch {
 	case strings.Contains(text, "maximum line length"):
 		return errors.New("its answer is longer than drover reads")
+	case strings.HasSuffix(text, "message: EOF"):
+		return errors.New("its answer is empty")
 	case unreadable().MatchString(text):
 		return fmt.Errorf("its answer is not what the protocol asks for: %s", short(text))
 	}

@@ -155,7 +155,11 @@ func (c *connection) request(ctx context.Context, send func() error) error {
 
 // failed explains a call that got no answer.
 func (t *serverTool) failed(ctx context.Context, c *connection, err error) error {
-	if ctx.Err() != nil {
+	switch ctx.Err() {
+	case nil:
+	case context.DeadlineExceeded:
+		return fmt.Errorf("%w; it may have had its effect", context.Cause(ctx))
+	default:
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) {
