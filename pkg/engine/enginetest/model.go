@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"iter"
+	"strings"
 	"sync"
 
 	"github.com/drover-run/drover/pkg/engine/effect"
@@ -72,12 +73,12 @@ func (m *Model) play(ctx context.Context, n int, req effect.Request, answer func
 	events, final := reply.events(m.ModelInfo, req.Now)
 	return func(yield func(message.StreamEvent) bool) {
 		defer m.pace.over()
-		sent := ""
+		var sent strings.Builder
 		for i, ev := range events {
 			m.pace.wait(ctx)
 			if i < final && ctx.Err() != nil {
 				died()
-				yield(m.aborted(req.Now, sent))
+				yield(m.aborted(req.Now, sent.String()))
 				return
 			}
 			last := i+1 < len(events) && ev.Delta != "" && events[i+1].Delta == ""
@@ -92,7 +93,7 @@ func (m *Model) play(ctx context.Context, n int, req effect.Request, answer func
 				}
 			}
 			if ev.Type == message.EventTextDelta {
-				sent += ev.Delta
+				sent.WriteString(ev.Delta)
 			}
 			m.pace.event(ev)
 			if i >= final {
@@ -108,7 +109,7 @@ func (m *Model) play(ctx context.Context, n int, req effect.Request, answer func
 		}
 		m.hang(ctx)
 		died()
-		yield(m.aborted(req.Now, sent))
+		yield(m.aborted(req.Now, sent.String()))
 	}
 }
 
