@@ -36,7 +36,7 @@ func (p *pass) consume(ctx context.Context, events effect.Events, req effect.Req
 	if err := p.closed(); err != nil {
 		return nil, err
 	}
-	s.end()
+	s.finish()
 	var err error
 	if final, err = s.settled(req, model); err != nil {
 		return nil, err
@@ -136,9 +136,9 @@ func (s *stream) event(ctx context.Context, ev message.StreamEvent) bool {
 	return s.broken == nil
 }
 
-// end takes the final message in. That waits until the frames are durable: until then
+// finish takes the final message in. That waits until the frames are durable: until then
 // they and what they were made of are there as well (D41).
-func (s *stream) end() {
+func (s *stream) finish() {
 	s.final, s.last = s.last.Final(), message.StreamEvent{}
 }
 

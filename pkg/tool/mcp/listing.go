@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/drover-run/drover/internal/secret"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/tool"
 )
@@ -36,6 +37,7 @@ type Listed struct {
 // list asks the server for all its tools.
 func list(ctx context.Context, c Config, session *sdk.ClientSession) ([]Listed, error) {
 	var all []Listed
+	keys := c.keys()
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return nil, err
@@ -43,7 +45,7 @@ func list(ctx context.Context, c Config, session *sdk.ClientSession) ([]Listed, 
 		if len(all) == maxTools {
 			return nil, fmt.Errorf("there are more than %d", maxTools)
 		}
-		l, err := describe(c, t)
+		l, err := describe(c, t, keys)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -60,14 +62,14 @@ func list(ctx context.Context, c Config, session *sdk.ClientSession) ([]Listed, 
 	return all, nil
 }
 
-func describe(c Config, t *sdk.Tool) (Listed, error) {
+func describe(c Config, t *sdk.Tool, keys *secret.Set) (Listed, error) {
 	schema, err := json.Marshal(t.InputSchema)
 	if err != nil {
 		return Listed{}, err
 	}
 	l := Listed{
 		Name: c.exposed(t.Name), Remote: t.Name, Offered: true,
-		Spec: message.ToolSpec{Name: c.exposed(t.Name), Description: c.keys().Out(t.Description), Parameters: schema},
+		Spec: message.ToolSpec{Name: c.exposed(t.Name), Description: keys.Out(t.Description), Parameters: schema},
 	}
 	if a := t.Annotations; a != nil {
 		l.safeHint = a.ReadOnlyHint || a.IdempotentHint
