@@ -40,9 +40,9 @@ const (
 	maxCopied = 200
 )
 
-// segmentName names a segment after the entry it was made for, whose number no
+// segmentName names a segment after the number of the entry it was made for, which no
 // other entry has.
-func segmentName(e *store.Structure) string { return strconv.FormatInt(e.Seq, 10) }
+func segmentName(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // grow indexes an entry that the transaction has just inserted.
 func (h *handle) grow(e *store.Structure) error {
@@ -68,7 +68,7 @@ type base struct {
 
 // newSegment makes a segment that ends with an entry and gives it that row.
 func (h *handle) newSegment(e *store.Structure, on base) error {
-	name := segmentName(e)
+	name := segmentName(e.Seq)
 	if _, err := h.exec(sqlNewRow, name, e.ID, e.Seq, string(e.Type)); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (h *handle) diverge(e *store.Structure) error {
 		}
 		copied += n
 		on = l.on
-		_, err = h.exec(sqlCopyRun, segmentName(e), l.segment, l.low, l.high)
+		_, err = h.exec(sqlCopyRun, segmentName(e.Seq), l.segment, l.low, l.high)
 		return !compacted && copied < minCopied, err
 	})
 	if err != nil {

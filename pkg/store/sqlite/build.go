@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -150,7 +148,7 @@ func (h *handle) fill(ctx context.Context, snap *store.Snapshot) error {
 }
 
 // load fills the tables of the session.
-func (h *handle) load(ctx context.Context, snap *store.Snapshot) (tree structures, err error) {
+func (h *handle) load(ctx context.Context, snap *store.Snapshot) (tree treeNodes, err error) {
 	s := sessionRow{header: snap.Header, nextSeq: max(snap.NextSeq, 1)}
 	s.header.NextSeq = 0 // the session row holds it
 	var stats store.Stats
@@ -172,27 +170,6 @@ func (h *handle) load(ctx context.Context, snap *store.Snapshot) (tree structure
 		}
 	}
 	return tree, h.insertSession(s, stats)
-}
-
-// structures keeps those of a session that is small, so that they need not be read
-// again.
-type structures struct {
-	kept []store.Structure
-	many bool
-}
-
-func (s *structures) add(e *store.Structure) {
-	if s.many = s.many || len(s.kept) == structurePage; s.many {
-		s.kept = nil
-		return
-	}
-	s.kept = append(s.kept, *e)
-}
-
-// newestFirst is nil when there are too many.
-func (s *structures) newestFirst() []store.Structure {
-	slices.SortFunc(s.kept, func(a, b store.Structure) int { return cmp.Compare(b.Seq, a.Seq) })
-	return s.kept
 }
 
 const (

@@ -21,7 +21,7 @@ const (
 	indexTables    = 2
 	sqlIndexTables = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('branch_entries', 'branch_meta')`
 
-	sqlStructureBefore = `SELECT ` + structureColumns + ` FROM entries e WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2`
+	sqlNodesBefore = `SELECT id, ifnull(parent_id, ''), seq FROM entries WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2`
 )
 
 // indexMissing reports a session whose branch index has to be made before it can
@@ -65,7 +65,7 @@ const (
 
 // index creates and fills the branch index, inside a transaction. all are the
 // entries from the newest to the oldest, or nil: then they are read.
-func (h *handle) index(ctx context.Context, all []store.Structure) error {
+func (h *handle) index(ctx context.Context, all []treeNode) error {
 	if err := h.run(sqlBranchTables); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *handle) index(ctx context.Context, all []store.Structure) error {
 }
 
 // fillIndex fills the tables of the branch index.
-func (h *handle) fillIndex(ctx context.Context, all []store.Structure) error {
+func (h *handle) fillIndex(ctx context.Context, all []treeNode) error {
 	ix := indexer{h: h, waiting: make(map[string]*fork)}
 	find := ix.findSegments
 	if all != nil {
@@ -88,20 +88,20 @@ func (h *handle) fillIndex(ctx context.Context, all []store.Structure) error {
 	return ix.end()
 }
 
-// structurePage is how many entries, and runs of the index, are held in memory.
-const structurePage = 4096
+// indexPage is how many entries, and runs of the index, are held in memory.
+const indexPage = 4096
 
 // findSegments goes through the entries from the newest to the oldest, so that
 // every entry comes after all that lies below it, and needs memory for the open
 // branches only.
 func (ix *indexer) findSegments(ctx context.Context) error {
-	page := make([]store.Structure, 0, structurePage)
+	page := make([]treeNode, 0, indexPage)
 	for before := openEnd(0); ; {
 		page = page[:0]
-		err := ix.h.each(ctx, sqlStructureBefore, []any{before, structurePage}, func(rows *sql.Rows) (bool, error) {
-			var s store.Structure
-			err := rows.Scan(fields(&s)...)
-			page = append(page, s)
+		err := ix.h.each(ctx, sqlNodesBefore, []any{before, indexPage}, func(rows *sql.Rows) (bool, error) {
+			var n treeNode
+			err := rows.Scan(&n.id, &n.parent, &n.seq)
+			page = append(page, n)
 			return true, err
 		})
 		if err != nil || len(page) == 0 {
@@ -110,11 +110,11 @@ func (ix *indexer) findSegments(ctx context.Context) error {
 		if err := ix.addAll(page); err != nil {
 			return err
 		}
-		before = page[len(page)-1].Seq
+		before = page[len(page)-1].seq
 	}
 }
 
-func (ix *indexer) addAll(entries []store.Structure) error {
+func (ix *indexer) addAll(entries []treeNode) error {
 	for i := range entries {
 		if err := ix.add(&entries[i]); err != nil {
 			return err
@@ -156,21 +156,21 @@ type tip struct {
 	seq     int64
 }
 
-func (ix *indexer) add(e *store.Structure) error {
-	below := ix.waiting[e.ID]
-	delete(ix.waiting, e.ID)
+func (ix *indexer) add(e *treeNode) error {
+	below := ix.waiting[e.id]
+	delete(ix.waiting, e.id)
 	if below == nil {
-		below = &fork{main: tip{segmentName(e), e.ID, e.Seq}}
+		below = &fork{main: tip{segmentName(e.seq), e.id, e.seq}}
 	}
 	for _, t := range below.others {
-		if err := ix.finish(t, base{below.main.segment, e.Seq}); err != nil {
+		if err := ix.finish(t, base{below.main.segment, e.seq}); err != nil {
 			return err
 		}
 	}
-	if err := ix.lay(below.main.segment, e.Seq); err != nil {
+	if err := ix.lay(below.main.segment, e.seq); err != nil {
 		return err
 	}
-	if e.ParentID == "" {
+	if e.parent == "" {
 		return ix.finish(below.main, base{})
 	}
 	ix.wait(e, below.main, below.size+1)
@@ -178,11 +178,11 @@ func (ix *indexer) add(e *store.Structure) error {
 }
 
 // wait keeps a segment until the parent of its oldest entry comes.
-func (ix *indexer) wait(e *store.Structure, t tip, size int) {
-	f := ix.waiting[e.ParentID]
+func (ix *indexer) wait(e *treeNode, t tip, size int) {
+	f := ix.waiting[e.parent]
 	if f == nil {
-		f = &fork{child: e.ID}
-		ix.waiting[e.ParentID] = f
+		f = &fork{child: e.id}
+		ix.waiting[e.parent] = f
 	}
 	f.size += size
 	if size <= f.mainly {
@@ -206,7 +206,7 @@ func (ix *indexer) lay(segment string, seq int64) error {
 		ix.found[n-1].oldest = seq
 		return nil
 	}
-	if len(ix.found) == structurePage {
+	if len(ix.found) == indexPage {
 		if err := ix.spill(); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -190,7 +191,7 @@ func TestRepairIsOneTransaction(t *testing.T) {
 // TestIndexOfManyEntries: the index is the same whether its rows fit in memory or
 // wait in a table, and whether the entries come along or are read again.
 func TestIndexOfManyEntries(t *testing.T) {
-	for _, n := range []int{structurePage - 1, structurePage, structurePage + 1, 2*structurePage + 3} {
+	for _, n := range []int{indexPage - 1, indexPage, indexPage + 1, 2*indexPage + 3} {
 		path, err := bulk.Build(ctx, Driver{}, t.TempDir(), bulk.Shape{ID: "s", Entries: n, Text: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -206,6 +207,23 @@ func TestIndexOfManyEntries(t *testing.T) {
 		mustClose(t, b)
 		if diff := cmp.Diff(built, indexRows(t, path)); diff != "" || len(built) != n {
 			t.Errorf("%d entries: %d rows when built; made anew (-built +anew):\n%s", n, len(built), diff)
+		}
+	}
+}
+
+// TestTreeNodesAreFew: a build forgets what would be too much, and reads it again.
+func TestTreeNodesAreFew(t *testing.T) {
+	var tree treeNodes
+	for seq := range int64(keptNodes) {
+		tree.add(&store.Structure{ID: fmt.Sprint(seq), ParentID: fmt.Sprint(seq - 1), Seq: seq})
+	}
+	if kept := tree.newestFirst(); len(kept) != keptNodes || kept[0].id != fmt.Sprint(keptNodes-1) {
+		t.Errorf("%d entries are kept", len(kept))
+	}
+	for range 2 {
+		tree.add(&store.Structure{ID: "one more"})
+		if kept := tree.newestFirst(); kept != nil {
+			t.Errorf("%d entries are kept", len(kept))
 		}
 	}
 }

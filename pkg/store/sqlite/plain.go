@@ -15,13 +15,6 @@ import (
 // row whose columns are not of the kinds that are written here is not plain, and
 // is left to database/sql, which knows what to make of it.
 
-// The payloads come as blobs, so that the driver copies them once.
-const (
-	sqlPlainEntriesAfter = `SELECT ` + structureColumns + `, CAST(e.payload AS BLOB) FROM entries e WHERE e.seq > ? ORDER BY e.seq`
-	sqlPlainUsageAfter   = `SELECT id, seq, ifnull(entry_id, ''), adjustment, CAST(usage AS BLOB), details FROM usage_ledger
-	WHERE seq > ? ORDER BY seq`
-)
-
 // plainRow is what the driver makes of a row.
 type plainRow []driver.Value
 
@@ -53,58 +46,177 @@ func (h *handle) plain() (bool, error) {
 	return encoding == "UTF-8", err
 }
 
-// plainly reads the rows of a query until read returns false. The values of a row
-// are only good until the next one.
-func (h *handle) plainly(ctx context.Context, text string, args []any, read func(plainRow) bool) error {
+// plainQuery is a query whose rows the driver hands out.
+type plainQuery struct {
+	stmt driver.Stmt
+	rows driver.Rows
+	row  plainRow // its values are only good until the next one
+}
+
+func openPlain(conn any, text string, args []any) (*plainQuery, error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
 		values[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
 	}
+	stmt, err := conn.(driver.ConnPrepareContext).PrepareContext(context.Background(), text)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), values)
+	if err != nil {
+		return nil, errors.Join(err, stmt.Close())
+	}
+	return &plainQuery{stmt: stmt, rows: rows, row: make(plainRow, len(rows.Columns()))}, nil
+}
+
+func (q *plainQuery) close() error { return errors.Join(q.rows.Close(), q.stmt.Close()) }
+
+// next steps to the next row, false at the end.
+func (q *plainQuery) next() (bool, error) {
+	err := q.rows.Next(q.row)
+	if err == io.EOF {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// raw gives f the driver's connection.
+func (h *handle) raw(f func(conn any) error) error {
+	if err := h.conn.Raw(f); err != nil {
+		return classify(h.path, err)
+	}
+	return nil
+}
+
+// plainly reads the rows of a query until read returns false.
+func (h *handle) plainly(ctx context.Context, text string, args []any, read func(plainRow) bool) error {
 	var stopped error
-	err := h.conn.Raw(func(conn any) (err error) {
-		stmt, err := conn.(driver.ConnPrepareContext).PrepareContext(context.Background(), text)
+	err := h.raw(func(conn any) (err error) {
+		q, err := openPlain(conn, text, args)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, stmt.Close()) }()
-		rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), values)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, rows.Close()) }()
-		row := make(plainRow, len(rows.Columns()))
+		defer func() { err = errors.Join(err, q.close()) }()
 		for {
-			switch err := rows.Next(row); {
-			case err == io.EOF:
-				return nil
-			case err != nil:
+			if more, err := q.next(); err != nil || !more {
 				return err
 			}
-			if stopped = context.Cause(ctx); stopped != nil || !read(row) {
+			if stopped = context.Cause(ctx); stopped != nil || !read(q.row) {
 				return nil
 			}
 		}
 	})
 	if err != nil {
-		return classify(h.path, err)
+		return err
 	}
 	return stopped
 }
 
+// queryPair is a query for sequence numbers and one for rows that should have them.
+type queryPair struct{ numbers, rows *plainQuery }
+
+func openPair(conn any, byNumber, byID string, after int64) (q queryPair, err error) {
+	if q.numbers, err = openPlain(conn, byNumber, []any{after}); err != nil {
+		return q, err
+	}
+	if q.rows, err = openPlain(conn, byID, []any{after}); err != nil {
+		return q, errors.Join(err, q.numbers.close())
+	}
+	return q, nil
+}
+
+func (q queryPair) close() error { return errors.Join(q.rows.close(), q.numbers.close()) }
+
+// next steps to the next number and its row; there is a row unless the two queries
+// do not agree. No number is 0: that is the end.
+func (q queryPair) next() (seq int64, there bool, err error) {
+	if listed, err := q.numbers.next(); err != nil || !listed {
+		return 0, err == nil, err
+	}
+	seq, numbered := q.numbers.row[0].(int64)
+	there, err = q.rows.next()
+	return seq, there && numbered, err
+}
+
+// abreast reads the rows that byID finds as long as their numbers are those that
+// byNumber lists, and until read wants no more. It reports whether they were: then the
+// rows are those that follow a number, in their order.
+func (h *handle) abreast(ctx context.Context, byNumber, byID string, after int64, read func(row plainRow, seq int64) (same, more bool)) (same bool, err error) {
+	var stopped error
+	err = h.raw(func(conn any) error {
+		q, err := openPair(conn, byNumber, byID, after)
+		if err != nil {
+			return err
+		}
+		for more := true; more && err == nil && stopped == nil; stopped = context.Cause(ctx) {
+			var seq int64
+			if seq, same, err = q.next(); err != nil || !same || seq == 0 {
+				break
+			}
+			same, more = read(q.rows.row, seq)
+			more = more && same
+		}
+		return errors.Join(err, q.close())
+	})
+	if err = errors.Join(err, stopped); err != nil {
+		return false, err
+	}
+	return same, nil
+}
+
+// sequence is how a table is read in the order of sequence numbers. Its rows are
+// clustered by their ids, which rise with the numbers unless clocks went back or
+// somebody else chose them: then going through the table is a good deal faster than
+// looking up each row.
+type sequence struct {
+	after          string // the rows that follow a number
+	byNumber, byID string // the numbers that follow one, and the rows from the first of these on
+}
+
+// The payloads come as blobs, so that the driver copies them once.
+const (
+	plainEntryColumns = structureColumns + `, CAST(e.payload AS BLOB)`
+	plainUsageColumns = usageIDColumns + `, CAST(usage AS BLOB), details`
+
+	entriesAfter  = ` FROM entries e WHERE e.seq > ?1 ORDER BY e.seq`
+	entriesFromID = ` FROM entries e WHERE e.id >= (SELECT id FROM entries WHERE seq > ?1 ORDER BY seq LIMIT 1) ORDER BY e.id`
+	usageAfter    = ` FROM usage_ledger WHERE seq > ?1 ORDER BY seq`
+	usageFromID   = ` FROM usage_ledger WHERE id >= (SELECT id FROM usage_ledger WHERE seq > ?1 ORDER BY seq LIMIT 1) ORDER BY id`
+
+	sqlEntryNumbers = `SELECT e.seq` + entriesAfter
+	sqlUsageNumbers = `SELECT seq` + usageAfter
+)
+
+var (
+	plainEntries    = sequence{`SELECT ` + plainEntryColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + plainEntryColumns + entriesFromID}
+	plainStructures = sequence{`SELECT ` + structureColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + structureColumns + entriesFromID}
+	plainUsage      = sequence{`SELECT ` + plainUsageColumns + usageAfter, sqlUsageNumbers, `SELECT ` + plainUsageColumns + usageFromID}
+	plainUsageIDs   = sequence{`SELECT ` + usageIDColumns + usageAfter, sqlUsageNumbers, `SELECT ` + usageIDColumns + usageFromID}
+)
+
 // plainPage reads one page of plain records. Where it is empty and not whole, the
 // next row is not plain.
-func (m moment) plainPage(text string, after int64, record func(plainRow) (r store.Record, size int, plain bool)) (p page, whole bool, err error) {
+func (m moment) plainPage(rows sequence, after int64, record func(plainRow) (r store.Record, size int, plain bool)) (p page, whole bool, err error) {
 	err = m.use(func(h *handle) error {
 		if whole, err = h.plain(); err != nil || !whole {
 			return err
 		}
-		return h.plainly(m.ctx, text, []any{after}, func(row plainRow) bool {
-			var r store.Record
-			var size int
-			if r, size, whole = record(row); !whole {
-				return false
+		add := func(row plainRow, seq int64) (same, more bool) {
+			r, size, plain := record(row)
+			if !plain || seq != 0 && r.Seq != seq {
+				whole = plain
+				return false, false
 			}
-			return p.add(r, recordBytes+size)
+			after = r.Seq
+			return true, p.add(r, recordBytes+size)
+		}
+		same, err := h.abreast(m.ctx, rows.byNumber, rows.byID, after, add)
+		if err != nil || same || !whole {
+			return err
+		}
+		return h.plainly(m.ctx, rows.after, []any{after}, func(row plainRow) bool {
+			_, more := add(row, 0)
+			return more
 		})
 	})
 	return p, whole, err
@@ -113,11 +225,11 @@ func (m moment) plainPage(text string, after int64, record func(plainRow) (r sto
 func (m moment) plainEntries(after int64) (p page, whole bool, err error) {
 	var s store.Structure
 	var payload []byte
-	text, columns := sqlPlainEntriesAfter, append(fields(&s), &payload)
+	rows, columns := plainEntries, append(fields(&s), &payload)
 	if m.outline {
-		text, columns = sqlStructuresAfter, columns[:len(columns)-1]
+		rows, columns = plainStructures, columns[:len(columns)-1]
 	}
-	return m.plainPage(text, after, func(row plainRow) (store.Record, int, bool) {
+	return m.plainPage(rows, after, func(row plainRow) (store.Record, int, bool) {
 		if !row.columns(columns...) {
 			return store.Record{}, 0, false
 		}
@@ -128,11 +240,11 @@ func (m moment) plainEntries(after int64) (p page, whole bool, err error) {
 func (m moment) plainUsage(after int64) (p page, whole bool, err error) {
 	var u store.UsageRow
 	var adjustment int64
-	text, columns := sqlPlainUsageAfter, []any{&u.ID, &u.Seq, &u.EntryID, &adjustment, (*[]byte)(&u.Usage)}
+	rows, columns := plainUsage, []any{&u.ID, &u.Seq, &u.EntryID, &adjustment, (*[]byte)(&u.Usage)}
 	if m.outline {
-		text, columns = sqlUsageIDsAfter, columns[:len(columns)-1]
+		rows, columns = plainUsageIDs, columns[:len(columns)-1]
 	}
-	return m.plainPage(text, after, func(row plainRow) (store.Record, int, bool) {
+	return m.plainPage(rows, after, func(row plainRow) (store.Record, int, bool) {
 		if !row.columns(columns...) || adjustment&^1 != 0 {
 			return store.Record{}, 0, false
 		}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,11 +82,56 @@ func sameRows(t *testing.T, path string) {
 	if want != nil {
 		return
 	}
-	if diff := cmp.Diff(entries, gotEntries); diff != "" {
-		t.Errorf("entries (-queried +snapshot):\n%s", diff)
+	sameList(t, "entry", entries, gotEntries)
+	sameList(t, "ledger row", rows, gotRows)
+}
+
+// sameList names the first difference of lists that may be long.
+func sameList[T any](t *testing.T, what string, queried, got []T) {
+	t.Helper()
+	if len(queried) != len(got) {
+		t.Errorf("a query finds %d times %s, a snapshot has %d", len(queried), what, len(got))
 	}
-	if diff := cmp.Diff(rows, gotRows); diff != "" {
-		t.Errorf("ledger (-queried +snapshot):\n%s", diff)
+	for i := range min(len(queried), len(got)) {
+		if !reflect.DeepEqual(queried[i], got[i]) {
+			t.Errorf("%s %d (-queried +snapshot):\n%s", what, i, cmp.Diff(queried[i], got[i]))
+			return
+		}
+	}
+}
+
+// TestRowsInAnyOrderOfIDs: a snapshot goes through a table by its ids while these rise
+// with the numbers. It gives every row in the order of the numbers in any case, over
+// several pages.
+func TestRowsInAnyOrderOfIDs(t *testing.T) {
+	const rows = 3000 // of a kilobyte: some pages
+	orders := map[string]func(i int) int{
+		"rising":             func(i int) int { return i },
+		"falling":            func(i int) int { return rows - i },
+		"back once":          func(i int) int { return (i + rows/2) % rows },
+		"the last one first": func(i int) int { return (i + 1) % rows },
+		"neighbours swapped": func(i int) int { return i ^ 1 },
+		"mixed":              func(i int) int { return i * 1009 % rows },
+		"one far away":       func(i int) int { return map[bool]int{true: 2 * rows, false: i}[i == 700] },
+	}
+	for name, order := range orders {
+		t.Run(name, func(t *testing.T) {
+			path := newSession(t)
+			b := open(t, path, store.OpenOptions{})
+			var writes []store.Write
+			parent := ""
+			for i := range rows {
+				id := fmt.Sprintf("e%06d", order(i))
+				payload := fmt.Sprintf(`{"message":{"role":"user","content":"%0900d"}}`, i)
+				writes = append(writes,
+					store.InsertEntry(store.NewEntry{ID: id, ParentID: parent, Type: "message", Payload: []byte(payload)}),
+					store.InsertUsage(store.NewUsage{ID: fmt.Sprintf("u%06d", order(i)), EntryID: id, Details: fmt.Appendf(nil, `{"n":"%0500d"}`, i)}))
+				parent = id
+			}
+			commit(t, b, writes...)
+			mustClose(t, b)
+			sameRows(t, path)
+		})
 	}
 }
 

@@ -76,18 +76,24 @@ func TestPlans(t *testing.T) {
 		"entry scan, descending":       {ordered(sqlScanEntries, true), []string{allOf}},
 		"structures of a page":         {sqlStructuresAfter, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
 		"usage ids of a page":          {sqlUsageIDsAfter, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
-		"plain entries of a page":      {sqlPlainEntriesAfter, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
-		"plain usage of a page":        {sqlPlainUsageAfter, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
-		"entries to vouch by":          {sqlVouchEntries, []string{"SCAN entries"}},
-		"rows to vouch for":            {sqlVouchRows, []string{"SCAN branch_entries USING COVERING INDEX ix_be_seq"}},
-		"entry page":                   {sqlEntriesAfter, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
-		"usage scan":                   {sqlScanUsage, []string{ledger}},
-		"usage scan, descending":       {ordered(sqlScanUsage, true), []string{ledger}},
-		"usage page":                   {sqlUsageAfter, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
+		"plain entries of a page":      {plainEntries.after, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
+		"plain usage of a page":        {plainUsage.after, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
+		"numbers of entries":           {sqlEntryNumbers, []string{"SEARCH e USING COVERING INDEX ix_entry_seq (seq>?)"}},
+		"numbers of the ledger":        {sqlUsageNumbers, []string{"SEARCH usage_ledger USING COVERING INDEX ix_usage_seq (seq>?)"}},
+		"plain entries by id": {plainEntries.byID, []string{
+			"SEARCH e USING PRIMARY KEY (id>?)", "SCALAR SUBQUERY 1", "SEARCH entries USING COVERING INDEX ix_entry_seq (seq>?)"}},
+		"plain usage by id": {plainUsage.byID, []string{
+			"SEARCH usage_ledger USING PRIMARY KEY (id>?)", "SCALAR SUBQUERY 1", "SEARCH usage_ledger USING COVERING INDEX ix_usage_seq (seq>?)"}},
+		"entries to vouch by":    {sqlVouchEntries, []string{"SCAN entries"}},
+		"rows to vouch for":      {sqlVouchRows, []string{"SCAN branch_entries USING COVERING INDEX ix_be_seq"}},
+		"entry page":             {sqlEntriesAfter, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
+		"usage scan":             {sqlScanUsage, []string{ledger}},
+		"usage scan, descending": {ordered(sqlScanUsage, true), []string{ledger}},
+		"usage page":             {sqlUsageAfter, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
 		"what an id names": {sqlIDKind, []string{
 			"COMPOUND QUERY", "LEFT-MOST SUBQUERY", oneEntry, "UNION ALL", "SEARCH usage_ledger USING PRIMARY KEY (id=?)"}},
 		"start of a commit": {sqlBase, []string{"SCAN l", "SCAN s"}}, // one row each
-		"structure page":    {sqlStructureBefore, []string{"SEARCH e USING INDEX ix_entry_seq (seq<?)"}},
+		"page of nodes":     {sqlNodesBefore, []string{"SEARCH entries USING INDEX ix_entry_seq (seq<?)"}},
 		"index at open": {sqlIndexMissing, []string{
 			"COMPOUND QUERY", "LEFT-MOST SUBQUERY",
 			"CO-ROUTINE (subquery-1)", "SCAN entries USING COVERING INDEX ix_entry_parent", "SCAN (subquery-1)", // of one row

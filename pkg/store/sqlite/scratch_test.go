@@ -113,7 +113,7 @@ func TestScratchBuildsTheSame(t *testing.T) {
 	scratch := &Scratch{}
 	defer func() { mustClose(t, scratch) }()
 	snaps := []*store.Snapshot{
-		fullSession("long", 700), fullSession("none", 0), fullSession("one", 1), fullSession("some", 40), fullSession("forked", structurePage+100),
+		fullSession("long", 700), fullSession("none", 0), fullSession("one", 1), fullSession("some", 40), fullSession("forked", indexPage+100),
 	}
 	for i, snap := range snaps {
 		id := snap.Header.ID

@@ -38,11 +38,11 @@ func (p *page) add(r store.Record, size int) bool {
 }
 
 const (
-	sqlEntriesAfter = `SELECT ` + entryColumns + ` FROM entries e WHERE e.seq > ? ORDER BY e.seq`
-	sqlUsageAfter   = `SELECT id, seq, ifnull(entry_id, ''), adjustment, usage, details FROM usage_ledger
-	WHERE seq > ? ORDER BY seq`
-	sqlStructuresAfter = `SELECT ` + structureColumns + ` FROM entries e WHERE e.seq > ? ORDER BY e.seq`
-	sqlUsageIDsAfter   = `SELECT id, seq, ifnull(entry_id, ''), adjustment FROM usage_ledger WHERE seq > ? ORDER BY seq`
+	sqlEntriesAfter    = `SELECT ` + entryColumns + entriesAfter
+	usageIDColumns     = `id, seq, ifnull(entry_id, ''), adjustment`
+	sqlUsageAfter      = `SELECT ` + usageIDColumns + `, usage, details` + usageAfter
+	sqlStructuresAfter = `SELECT ` + structureColumns + entriesAfter
+	sqlUsageIDsAfter   = `SELECT ` + usageIDColumns + usageAfter
 	sqlValueKeys       = `SELECT seq, namespace, key FROM scalar_values ORDER BY seq`
 	sqlListKeys        = `SELECT seq, namespace, key FROM list_values ORDER BY seq`
 	sqlElement         = `SELECT value FROM list_values WHERE namespace = ? AND key = ? AND seq = ?`
