@@ -199,7 +199,7 @@ func (i *sessionItem) writeStats(o *object, name string) {
 	case name == "messages":
 		o.int(name, i.stats.MessageCount)
 	default:
-		o.value(name, i.stats.Usage)
+		o.value(name, tidied(i.stats.Usage))
 	}
 }
 
