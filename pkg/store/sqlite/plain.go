@@ -175,6 +175,7 @@ func (h *handle) abreast(ctx context.Context, byNumber, byID string, after int64
 type sequence struct {
 	after          string // the rows that follow a number
 	byNumber, byID string // the numbers that follow one, and the rows from the first of these on
+	at             string // counts the rows of a number
 }
 
 // The payloads come as blobs, so that the driver copies them once.
@@ -192,10 +193,10 @@ const (
 )
 
 var (
-	plainEntries    = sequence{`SELECT ` + plainEntryColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + plainEntryColumns + entriesFromID}
-	plainStructures = sequence{`SELECT ` + structureColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + structureColumns + entriesFromID}
-	plainUsage      = sequence{`SELECT ` + plainUsageColumns + usageAfter, sqlUsageNumbers, `SELECT ` + plainUsageColumns + usageFromID}
-	plainUsageIDs   = sequence{`SELECT ` + usageIDColumns + usageAfter, sqlUsageNumbers, `SELECT ` + usageIDColumns + usageFromID}
+	plainEntries    = sequence{`SELECT ` + plainEntryColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + plainEntryColumns + entriesFromID, sqlEntriesAt}
+	plainStructures = sequence{`SELECT ` + structureColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + structureColumns + entriesFromID, sqlEntriesAt}
+	plainUsage      = sequence{`SELECT ` + plainUsageColumns + usageAfter, sqlUsageNumbers, `SELECT ` + plainUsageColumns + usageFromID, sqlUsageAt}
+	plainUsageIDs   = sequence{`SELECT ` + usageIDColumns + usageAfter, sqlUsageNumbers, `SELECT ` + usageIDColumns + usageFromID, sqlUsageAt}
 )
 
 // plainPage reads one page of plain records. Where it is empty and not whole, the
@@ -216,6 +217,9 @@ func (m moment) plainPage(rows sequence, after int64, record func(plainRow) (r s
 		}
 		same, err := h.abreast(m.ctx, rows.byNumber, rows.byID, after, add)
 		if err != nil || same || !whole || p.err != nil {
+			return err
+		}
+		if err := p.alone(h, rows.at); err != nil && len(p.records) > 0 {
 			return err
 		}
 		return h.plainly(m.ctx, rows.after, []any{p.after}, func(row plainRow) bool {

@@ -32,7 +32,6 @@ type page struct {
 	records []store.Record
 	bytes   int
 	after   int64 // the number of the last record
-	full    bool
 	err     error // what is wrong with the row that would be next
 }
 
@@ -49,8 +48,7 @@ func (p *page) add(h *handle, r store.Record, size int) (more bool) {
 		p.records = append(p.records, r)
 		p.bytes += size
 		p.after = r.Seq
-		p.full = p.bytes >= pageBytes
-		return !p.full
+		return p.bytes < pageBytes
 	}
 	return false
 }
@@ -142,19 +140,22 @@ func (m moment) page(text string, after int64, record func(*sql.Rows) (store.Rec
 	return p, err
 }
 
-// complete judges the end of a page. Behind one that is full, rows of the same number
-// would be passed over.
+// complete judges the end of a page.
 func (m moment) complete(p *page, sqlAt string, err error) error {
-	if err = cmp.Or(err, p.err); err != nil || !p.full {
+	if err = cmp.Or(err, p.err); err != nil || len(p.records) == 0 {
 		return err
 	}
+	return m.use(func(h *handle) error { return p.alone(h, sqlAt) })
+}
+
+// alone refuses a second row with the last number: whoever goes on behind it would
+// pass over that row.
+func (p *page) alone(h *handle, sqlAt string) error {
 	var rows int
-	return m.use(func(h *handle) error {
-		if _, err := h.row(sqlAt, []any{p.after}, &rows); err != nil || rows == 1 {
-			return err
-		}
-		return corrupt(h.path, "%d rows have the sequence number %d", rows, p.after)
-	})
+	if _, err := h.row(sqlAt, []any{p.after}, &rows); err != nil || rows == 1 {
+		return err
+	}
+	return corrupt(h.path, "%d rows have the sequence number %d", rows, p.after)
 }
 
 func (m moment) each(text string, args []any, read func(*sql.Rows) (bool, error)) error {
