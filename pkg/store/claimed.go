@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 )
 
 // Claimed is a session that this process owns in order to remove it.
@@ -56,13 +58,16 @@ func (c *Claimed) Close() error {
 func backupSuffixes() []string { return []string{".bak", ".v3.bak"} }
 
 // removeBackups removes the backups of a session in its own and in other
-// encodings, but not those of another file that holds the same id.
+// encodings, but not those of another file that holds the same id, or has the name
+// that the session's would have.
 func (r *Repo) removeBackups(ref Ref) error {
 	stores := []string{ref.Path}
+	name := strings.TrimSuffix(filepath.Base(ref.Path), filepath.Ext(ref.Path)) // need not be the id
 	for _, d := range r.o.Drivers {
-		path := r.path(d, ref.ID)
-		if _, err := os.Lstat(path); path != ref.Path && errors.Is(err, fs.ErrNotExist) {
-			stores = append(stores, path)
+		for _, path := range []string{r.path(d, ref.ID), filepath.Join(filepath.Dir(ref.Path), filepath.Base(r.path(d, name)))} {
+			if _, err := os.Lstat(path); path != ref.Path && errors.Is(err, fs.ErrNotExist) {
+				stores = append(stores, path)
+			}
 		}
 	}
 	for _, path := range stores {
