@@ -103,7 +103,7 @@ func (r *Repo) build(ctx context.Context, ref, next Ref, d Driver, o MoveOptions
 	}
 	err = r.migrate(ctx, ref.Path, b)
 	if err == nil {
-		err = r.copyTo(ctx, b, next.Path, d, o.Judge)
+		err = r.copyTo(ctx, b, ref.Path, next.Path, d, o.Judge)
 	}
 	if err == nil {
 		err = retire(ctx, b, backup)
@@ -130,7 +130,12 @@ func retire(ctx context.Context, b Backend, backup string) error {
 	return old.Retire(ctx, backup)
 }
 
-func (r *Repo) copyTo(ctx context.Context, b Backend, path string, d Driver, judge func(context.Context, Reader) error) error {
+// copyTo builds the new store of a session that is owned and lies at old.
+func (r *Repo) copyTo(ctx context.Context, b Backend, old, path string, d Driver, judge func(context.Context, Reader) error) error {
+	like, err := os.Stat(old)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an encoding may need no file
+		return err
+	}
 	snap, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -139,7 +144,7 @@ func (r *Repo) copyTo(ctx context.Context, b Backend, path string, d Driver, jud
 	next.Header.Generation++
 	next.Close = func() error { return nil }
 	defer r.making()()
-	err = d.Build(ctx, path, &next, BuildOptions{Sweep: true, Judge: func(ctx context.Context, temp string) error {
+	err = d.Build(ctx, path, &next, BuildOptions{Sweep: true, Like: like, Judge: func(ctx context.Context, temp string) error {
 		v, err := d.View(ctx, temp)
 		if err != nil {
 			return err
