@@ -56,11 +56,23 @@ func (c *Claimed) Close() error {
 func backupSuffixes() []string { return []string{".bak", ".v3.bak"} }
 
 // removeBackups removes the backups of a session in its own and in other
-// encodings, but not those of another file that holds the same id.
+// encodings, but not those of another file that holds the same id. Behind a link
+// they lie beside the file.
 func (r *Repo) removeBackups(ref Ref) error {
 	stores := []string{ref.Path}
+	var others []string
+	file, link, err := behind(ref)
+	linked := err == nil && link != nil
+	if linked {
+		stores = append(stores, file.Path)
+	}
 	for _, d := range r.o.Drivers {
-		path := r.path(d, ref.ID)
+		others = append(others, r.path(d, ref.ID))
+		if linked {
+			others = append(others, r.beside(file, d))
+		}
+	}
+	for _, path := range others {
 		if _, err := os.Lstat(path); path != ref.Path && errors.Is(err, fs.ErrNotExist) {
 			stores = append(stores, path)
 		}
