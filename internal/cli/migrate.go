@@ -37,8 +37,9 @@ stood. Commands that only read need no migration.
 
 With --backend a session also moves to that backend: the same entries, values and
 ledger, byte for byte and under the same numbers. The new file is checked before the
-old one is given up, which is then kept as NAME.bak. Run again, it finishes a move
-that was interrupted.` +
+old one is given up, which is then kept as NAME.bak. Of a session behind a symbolic
+link the file moves where it lies, and the link gets the new ending. Run again, it
+finishes a move that was interrupted.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		ValidArgsFunction: completeSessions(f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -3,6 +3,7 @@ package fsx
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -62,3 +63,17 @@ func (d *Folder) Lstat(name string) (FileStat, error) {
 
 // Close closes the folder.
 func (d *Folder) Close() error { return d.f.Close() }
+
+// LeadsToFile reports that what a folder has at path is a regular file, or a link to
+// one. A link that cannot be followed for another reason than a missing target
+// counts, so that opening it tells why.
+func LeadsToFile(path string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.Type().IsRegular()
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return info.Mode().IsRegular()
+}

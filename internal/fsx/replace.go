@@ -93,6 +93,8 @@ type ReplaceOptions struct {
 	// Ready, if set, is called with the name of the complete new file right
 	// before that takes the old one's place; its error leaves the old one there.
 	Ready func(temp string) error
+	// Like, if set, is a file whose mode and owner a file that replaces none gets.
+	Like fs.FileInfo
 	// NoSync leaves out every fsync: for measurements only.
 	NoSync bool
 }
@@ -109,7 +111,11 @@ func Replace(fsys FS, path string, o ReplaceOptions, write func(io.Writer) error
 	if err != nil {
 		return err
 	}
-	temp, err := writeTemp(fsys, target, old, o, write)
+	like := old
+	if like == nil {
+		like = o.Like
+	}
+	temp, err := writeTemp(fsys, target, like, o, write)
 	if err != nil {
 		return err
 	}
@@ -161,7 +167,7 @@ func replaceTarget(path string, existing bool) (string, fs.FileInfo, error) {
 }
 
 // writeTemp leaves a complete, synced temporary file or none.
-func writeTemp(fsys FS, target string, old fs.FileInfo, o ReplaceOptions, write func(io.Writer) error) (name string, err error) {
+func writeTemp(fsys FS, target string, like fs.FileInfo, o ReplaceOptions, write func(io.Writer) error) (name string, err error) {
 	f, temp, err := CreateTemp(fsys, target)
 	if err != nil {
 		return "", err
@@ -179,7 +185,7 @@ func writeTemp(fsys FS, target string, old fs.FileInfo, o ReplaceOptions, write 
 	if err := write(f); err != nil {
 		return "", err
 	}
-	if err := KeepAttributes(f, old); err != nil {
+	if err := KeepAttributes(f, like); err != nil {
 		return "", fmt.Errorf("keep mode of %s: %w", target, err)
 	}
 	if !o.NoSync {

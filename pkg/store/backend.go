@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"iter"
 	"time"
 )
@@ -140,6 +141,9 @@ type BuildOptions struct {
 	// Judge, if set, looks at the complete new store, which lies at temp, before it
 	// gets its name. Its error leaves nothing of it.
 	Judge func(ctx context.Context, temp string) error
+	// Like, if set, is the file that the new one stands in for under another name:
+	// its mode and owner are kept, as those of a file that is replaced are.
+	Like fs.FileInfo
 }
 
 // Driver creates, opens and finds the stores of one encoding.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 )
 
 // Claimed is a session that this process owns in order to remove it.
@@ -59,15 +57,24 @@ func backupSuffixes() []string { return []string{".bak", ".v3.bak"} }
 
 // removeBackups removes the backups of a session in its own and in other
 // encodings, but not those of another file that holds the same id, or has the name
-// that the session's would have.
+// that the session's would have. Behind a link they lie beside the file.
 func (r *Repo) removeBackups(ref Ref) error {
 	stores := []string{ref.Path}
-	name := strings.TrimSuffix(filepath.Base(ref.Path), filepath.Ext(ref.Path)) // need not be the id
+	var others []string
+	file, link, err := behind(ref)
+	linked := err == nil && link != nil
+	if linked {
+		stores = append(stores, file.Path)
+	}
 	for _, d := range r.o.Drivers {
-		for _, path := range []string{r.path(d, ref.ID), filepath.Join(filepath.Dir(ref.Path), filepath.Base(r.path(d, name)))} {
-			if _, err := os.Lstat(path); path != ref.Path && errors.Is(err, fs.ErrNotExist) {
-				stores = append(stores, path)
-			}
+		others = append(others, r.path(d, ref.ID), r.beside(ref, d)) // its name need not be the id
+		if linked {
+			others = append(others, r.beside(file, d))
+		}
+	}
+	for _, path := range others {
+		if _, err := os.Lstat(path); path != ref.Path && errors.Is(err, fs.ErrNotExist) {
+			stores = append(stores, path)
 		}
 	}
 	for _, path := range stores {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/internal/fsx"
@@ -59,6 +60,37 @@ func (f *folder) storesOf(ctx context.Context, d Driver) ([]string, error) {
 		return c.Choose(f.dir, f.files), nil
 	}
 	return d.List(ctx, f.dir)
+}
+
+// eachOnce leaves out links to what is among the stores already: they are second
+// names of a session, no second sessions. Only links cost a look.
+func (f *folder) eachOnce(stores []Ref) []Ref {
+	links := make(map[string]string) // where they lead, by path
+	for _, file := range f.files {
+		path := filepath.Join(f.dir, file.Name())
+		if file.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			links[path] = real
+		}
+	}
+	dir, err := filepath.EvalSymlinks(f.dir)
+	if len(links) == 0 || err != nil {
+		return stores
+	}
+	seen := make(map[string]bool)
+	for _, s := range stores {
+		if _, linked := links[s.Path]; !linked {
+			seen[filepath.Join(dir, filepath.Base(s.Path))] = true
+		}
+	}
+	return slices.DeleteFunc(stores, func(s Ref) bool {
+		real, linked := links[s.Path]
+		second := linked && seen[real]
+		seen[real] = true
+		return second
+	})
 }
 
 // stamp is stampOf for one of the files. It looks for a log only where there was

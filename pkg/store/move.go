@@ -58,28 +58,39 @@ func (r *Repo) move(ctx context.Context, ref Ref, o MoveOptions) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
-	if fi, err := os.Lstat(ref.Path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		return Ref{}, fmt.Errorf("%s is a symbolic link, name the file itself: %w", ref.Path, errors.ErrUnsupported)
+	file, link, err := behind(ref)
+	if err != nil {
+		return Ref{}, err
 	}
-	next := Ref{ID: ref.ID, Path: r.beside(ref, d), Backend: d.Name()}
+	next := Ref{ID: ref.ID, Path: r.beside(file, d), Backend: d.Name()}
+	named := next
+	if link != nil {
+		if named.Path, err = r.linkTo(*link, next); err != nil {
+			return Ref{}, err
+		}
+	}
 	var paths []string
 	for _, other := range r.o.Drivers {
-		paths = append(paths, r.beside(ref, other))
+		paths = append(paths, r.beside(file, other))
+		if link != nil {
+			paths = append(paths, r.beside(*link, other))
+		}
 	}
 	if !r.claim(paths...) {
 		return Ref{}, ErrOpen
 	}
 	defer r.release(paths...)
+	relink := func() error { return r.relink(link, file, next) }
 	if ref.Backend != d.Name() {
 		there, err := r.exists(ctx, d, next.Path)
 		if err == nil && !there {
-			err = r.build(ctx, ref, next, d, o)
+			err = r.build(ctx, file, next, d, o, relink)
 		}
 		if err != nil {
 			return Ref{}, err
 		}
 	}
-	return next, r.retireOthers(ctx, next, o)
+	return named, r.retireOthers(ctx, next, o, relink)
 }
 
 // beside is the name of a session's file in another encoding.
@@ -91,8 +102,9 @@ func (r *Repo) beside(ref Ref, d Driver) string {
 	return filepath.Join(filepath.Dir(ref.Path), name+d.Ext())
 }
 
-// build writes the new store beside the old one, and gives that up.
-func (r *Repo) build(ctx context.Context, ref, next Ref, d Driver, o MoveOptions) error {
+// build writes the new store beside the old one, calls built, and gives the old one
+// up.
+func (r *Repo) build(ctx context.Context, ref, next Ref, d Driver, o MoveOptions, built func() error) error {
 	backup, err := backupOf(ref.Path, o)
 	if err != nil {
 		return err
@@ -103,7 +115,10 @@ func (r *Repo) build(ctx context.Context, ref, next Ref, d Driver, o MoveOptions
 	}
 	err = r.migrate(ctx, ref.Path, b)
 	if err == nil {
-		err = r.copyTo(ctx, b, next.Path, d, o.Judge)
+		err = r.copyTo(ctx, b, ref.Path, next.Path, d, o.Judge)
+	}
+	if err == nil {
+		err = built()
 	}
 	if err == nil {
 		err = retire(ctx, b, backup)
@@ -130,7 +145,12 @@ func retire(ctx context.Context, b Backend, backup string) error {
 	return old.Retire(ctx, backup)
 }
 
-func (r *Repo) copyTo(ctx context.Context, b Backend, path string, d Driver, judge func(context.Context, Reader) error) error {
+// copyTo builds the new store of a session that is owned and lies at old.
+func (r *Repo) copyTo(ctx context.Context, b Backend, old, path string, d Driver, judge func(context.Context, Reader) error) error {
+	like, err := os.Stat(old)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an encoding may need no file
+		return err
+	}
 	snap, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -139,7 +159,7 @@ func (r *Repo) copyTo(ctx context.Context, b Backend, path string, d Driver, jud
 	next.Header.Generation++
 	next.Close = func() error { return nil }
 	defer r.making()()
-	err = d.Build(ctx, path, &next, BuildOptions{Sweep: true, Judge: func(ctx context.Context, temp string) error {
+	err = d.Build(ctx, path, &next, BuildOptions{Sweep: true, Like: like, Judge: func(ctx context.Context, temp string) error {
 		v, err := d.View(ctx, temp)
 		if err != nil {
 			return err
@@ -195,8 +215,9 @@ func sameRecord(a, b Record) bool {
 		bytes.Equal(x.Usage, y.Usage) && bytes.Equal(x.Details, y.Details) && (x.Details == nil) == (y.Details == nil)
 }
 
-// retireOthers gives up what interrupted moves to next have left beside it.
-func (r *Repo) retireOthers(ctx context.Context, next Ref, o MoveOptions) error {
+// retireOthers gives up what interrupted moves to next have left beside it. Before
+// that it calls proven.
+func (r *Repo) retireOthers(ctx context.Context, next Ref, o MoveOptions, proven func() error) error {
 	for _, d := range r.o.Drivers {
 		path := r.beside(next, d)
 		if d.Name() == next.Backend {
@@ -204,7 +225,7 @@ func (r *Repo) retireOthers(ctx context.Context, next Ref, o MoveOptions) error 
 		}
 		there, err := r.exists(ctx, d, path)
 		if err == nil && there {
-			err = r.retireOld(ctx, Ref{ID: next.ID, Path: path, Backend: d.Name()}, next, o)
+			err = r.retireOld(ctx, Ref{ID: next.ID, Path: path, Backend: d.Name()}, next, o, proven)
 		}
 		if err != nil {
 			return err
@@ -213,7 +234,7 @@ func (r *Repo) retireOthers(ctx context.Context, next Ref, o MoveOptions) error 
 	return nil
 }
 
-func (r *Repo) retireOld(ctx context.Context, old, next Ref, o MoveOptions) error {
+func (r *Repo) retireOld(ctx context.Context, old, next Ref, o MoveOptions, proven func() error) error {
 	backup, err := backupOf(old.Path, o)
 	if err != nil {
 		return err
@@ -230,7 +251,10 @@ func (r *Repo) retireOld(ctx context.Context, old, next Ref, o MoveOptions) erro
 	if err := errors.Join(err, v.Close()); err != nil {
 		return errors.Join(fmt.Errorf("%s and %s: %w", old.Path, next.Path, err), b.Close())
 	}
-	return errors.Join(retire(ctx, b, backup), b.Close())
+	if err = proven(); err == nil {
+		err = retire(ctx, b, backup)
+	}
+	return errors.Join(err, b.Close())
 }
 
 // goesOn wants next to be what a move made of old, or what became of that: a later

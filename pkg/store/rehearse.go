@@ -25,7 +25,7 @@ func (r *Repo) Rehearse(ctx context.Context, ref Ref, o MoveOptions) error {
 func (r *Repo) rehearse(ctx context.Context, dir string, ref Ref, o MoveOptions) error {
 	d, err := r.driver(ref.Backend)
 	if err == nil && o.Backend != "" && o.Backend != ref.Backend {
-		_, err = backupOf(ref.Path, o)
+		err = r.room(ref, o)
 	}
 	if err != nil {
 		return err
@@ -57,6 +57,22 @@ func (r *Repo) rehearse(ctx context.Context, dir string, ref Ref, o MoveOptions)
 		return err
 	}
 	_, err = stage.Move(ctx, copied, o)
+	return err
+}
+
+// room wants the names that a move would give to be free.
+func (r *Repo) room(ref Ref, o MoveOptions) error {
+	d, err := r.driver(o.Backend)
+	if err != nil {
+		return err
+	}
+	file, link, err := behind(ref)
+	if err == nil && link != nil {
+		_, err = r.linkTo(*link, Ref{Path: r.beside(file, d), Backend: d.Name()})
+	}
+	if err == nil {
+		_, err = backupOf(file.Path, o)
+	}
 	return err
 }
 

@@ -130,7 +130,7 @@ func (r *Repo) storesAmong(ctx context.Context, f *folder) ([]Ref, error) {
 			refs = append(refs, Ref{ID: stem(d, p), Path: p, Backend: d.Name()})
 		}
 	}
-	return merge(refs, r.irregular(f.files)), nil
+	return f.eachOnce(merge(refs, r.irregular(f.files))), nil
 }
 
 // irregular returns what is named like a store and is no file: a folder, a FIFO,
@@ -208,13 +208,20 @@ func (r *Repo) latest(ctx context.Context) (Ref, error) {
 }
 
 // modTime is when the store was last written: the file, or the log beside it
-// that holds what SQLite has not moved into the file yet. The zero time is a
-// store that is no file.
+// that holds what SQLite has not moved into the file yet. A link's is that of the
+// file it leads to. The zero time is a store that is no file.
 func modTime(path string) time.Time {
 	var t time.Time
-	if fi, err := os.Stat(path); err == nil {
-		t = fi.ModTime()
+	fi, err := os.Lstat(path)
+	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			fi, err = os.Lstat(path)
+		}
 	}
+	if err != nil || !fi.Mode().IsRegular() {
+		return t
+	}
+	t = fi.ModTime()
 	// A reader may leave an empty log behind; that is no change (D10).
 	if fi, err := os.Stat(path + logSuffix); err == nil && fi.Size() > 0 && fi.ModTime().After(t) {
 		t = fi.ModTime()

@@ -72,7 +72,7 @@ func (d Driver) Write(ctx context.Context, w io.Writer, snap *store.Snapshot) er
 
 // put writes the file; a session that it replaces is owned by the caller.
 func (d Driver) put(ctx context.Context, path string, snap *store.Snapshot, o store.BuildOptions) error {
-	opts := fsx.ReplaceOptions{Existing: o.Replace, NoSync: o.NoSync}
+	opts := fsx.ReplaceOptions{Existing: o.Replace, NoSync: o.NoSync, Like: o.Like}
 	if o.Judge != nil {
 		opts.Ready = func(temp string) error { return o.Judge(ctx, temp) }
 	}

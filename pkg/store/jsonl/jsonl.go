@@ -175,24 +175,10 @@ func (Driver) Choose(dir string, files []os.DirEntry) []string {
 		if !strings.HasSuffix(e.Name(), Ext) || fsx.IsTemp(e.Name()) {
 			continue
 		}
-		if path := filepath.Join(dir, e.Name()); isFile(path, e) {
+		if path := filepath.Join(dir, e.Name()); fsx.LeadsToFile(path, e) {
 			out = append(out, path)
 		}
 	}
 	slices.Sort(out)
 	return out
-}
-
-// isFile reports a regular file or a link to one. A link that cannot be
-// followed for another reason than a missing target counts, so that opening it
-// tells why.
-func isFile(path string, e fs.DirEntry) bool {
-	if e.Type()&fs.ModeSymlink == 0 {
-		return e.Type().IsRegular()
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
-	}
-	return info.Mode().IsRegular()
 }

@@ -80,7 +80,7 @@ func (d Driver) fill(ctx context.Context, temp string, snap *store.Snapshot, o s
 // publish gives the finished database its name, unless that is taken.
 func (d Driver) publish(temp, path string, o store.BuildOptions) error {
 	if !o.NoSync {
-		if err := d.settle(temp, nil); err != nil {
+		if err := d.settle(temp, o.Like); err != nil {
 			return err
 		}
 	}

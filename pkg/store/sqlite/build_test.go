@@ -294,22 +294,26 @@ func TestBuildLeavesNothing(t *testing.T) {
 }
 
 // TestList finds sessions by name only: temporary files, side files, backups,
-// folders and links are none.
+// folders and pipes are none, and links what they lead to.
 func TestList(t *testing.T) {
 	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"b.db", "a.db", "a.db-wal", "a.db-shm", "a.db.bak", ".a.db.tmp-1", ".db", "x.jsonl"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+		if err := os.WriteFile(at(name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "c.db"), 0o700), os.Symlink("a.db", filepath.Join(dir, "d.db"))); err != nil {
+	if err := errors.Join(
+		os.Mkdir(at("c.db"), 0o700), syscall.Mkfifo(at("pipe.db"), 0o600), os.Symlink("b.db", at("link.db")),
+		os.Symlink("c.db", at("folderlink.db")), os.Symlink("nowhere", at("dangling.db")), os.Symlink("loop.db", at("loop.db")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Driver{}.List(ctx, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")}; !slices.Equal(got, want) {
+	if want := []string{at("a.db"), at("b.db"), at("link.db"), at("loop.db")}; !slices.Equal(got, want) {
 		t.Errorf("list: %v, want %v", got, want)
 	}
 }

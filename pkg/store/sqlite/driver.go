@@ -91,7 +91,8 @@ func (h *handle) foldWAL() error {
 	return err
 }
 
-// List returns the regular files of dir that have the extension.
+// List returns the files directly in dir that have the extension. Links to regular
+// files count; folders and pipes do not.
 func (d Driver) List(_ context.Context, dir string) ([]string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -104,8 +105,11 @@ func (d Driver) List(_ context.Context, dir string) ([]string, error) {
 func (d Driver) Choose(dir string, files []os.DirEntry) []string {
 	var paths []string
 	for _, f := range files {
-		if f.Type().IsRegular() && filepath.Ext(f.Name()) == d.Ext() && f.Name() != d.Ext() {
-			paths = append(paths, filepath.Join(dir, f.Name()))
+		if filepath.Ext(f.Name()) != d.Ext() || f.Name() == d.Ext() {
+			continue
+		}
+		if path := filepath.Join(dir, f.Name()); fsx.LeadsToFile(path, f) {
+			paths = append(paths, path)
 		}
 	}
 	return paths
