@@ -86,7 +86,6 @@ that were selected, with "items" and "totals".` +
 					return err
 				}
 			}
-			o.list.filter.byName = cmd.Flags().Changed("name")
 			o.list.sort = "id"
 			if err := o.list.check(); err != nil {
 				return err

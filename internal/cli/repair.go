@@ -57,8 +57,6 @@ The JSON is {"session","mended":[{"code","where"}],"left":[PROBLEM...],"salvage"
 			switch {
 			case o.only != "" && o.only != "index":
 				return usagef("--only %q: want index", escapeLine(o.only))
-			case o.salvage == "" && cmd.Flags().Changed("salvage"):
-				return usagef("--salvage needs the name of a file")
 			case o.salvage != "" && o.only != "":
 				return usagef("--only and --salvage exclude each other")
 			}
