@@ -59,7 +59,7 @@ func (r *Repo) Fork(ctx context.Context, src Ref, open *Session, o ForkOptions) 
 		o.Backend = src.Backend
 	}
 	f := forker{options: o, now: r.o.Now()}
-	ref, release, err := r.writeFrom(ctx, o.ID, o.Backend, BuildOptions{}, func() (*Snapshot, error) {
+	ref, release, err := r.writeFrom(ctx, o.ID, ImportOptions{Backend: o.Backend}, func() (*Snapshot, error) {
 		snap, err := r.moment(ctx, src, open)
 		if err != nil {
 			return nil, err
