@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -148,6 +149,9 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 	if to == nil {
 		return usagef("--salvage %q: want a file that ends in .db or .jsonl", escapeLine(o.salvage))
 	}
+	if err := o.vacant(ctx, out); err != nil {
+		return err
+	}
 	// Of a damaged store the owner may be unknown; then nobody can be writing it.
 	if l, err := o.repo.Lease(ctx, ref); err == nil && ownerLive(l) {
 		return &store.Held{Path: ref.Path, Lease: *l}
@@ -175,6 +179,22 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 		})
 		d.bool("ok", true)
 	}, func(w io.Writer) error { return o.printSaved(w, out, s) })
+}
+
+// vacant refuses a file of the repository whose id a session there has, in whatever
+// encoding: every command would take one for the other.
+func (o *repairOptions) vacant(ctx context.Context, out string) error {
+	if realFolder(filepath.Dir(out)) != realFolder(o.repo.Dir()) {
+		return nil
+	}
+	taken, err := o.repo.Has(ctx, strings.TrimSuffix(filepath.Base(out), filepath.Ext(out)))
+	if err == nil && taken {
+		err = store.ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("salvage to %s: %w", out, err)
+	}
+	return nil
 }
 
 // driverOf finds the driver of a name or of a file's ending, nil for none.

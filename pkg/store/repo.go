@@ -295,6 +295,13 @@ func (r *Repo) holders(ctx context.Context, id string) ([]Driver, error) {
 	return found, nil
 }
 
+// Has reports whether the repository has a store of the id in any encoding, also one
+// that cannot be read.
+func (r *Repo) Has(ctx context.Context, id string) (bool, error) {
+	found, err := r.holders(ctx, id)
+	return len(found) > 0, err
+}
+
 // exists looks at the name first: what lies there need not be readable.
 func (r *Repo) exists(ctx context.Context, d Driver, path string) (bool, error) {
 	_, err := os.Lstat(path)
