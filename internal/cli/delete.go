@@ -160,8 +160,13 @@ func (o *deleteOptions) items(ctx context.Context) ([]deletion, error) {
 	if o.selects {
 		items, err = o.selected(ctx)
 	} else {
+		taken := map[string]bool{} // a session that is named twice is taken once
 		for _, arg := range o.sessions {
 			root, err := o.named(ctx, arg)
+			if err == nil && taken[root.ID] {
+				continue
+			}
+			taken[root.ID] = taken[root.ID] || err == nil
 			items = append(items, deletion{session: root.ID, root: root, err: err})
 		}
 	}
@@ -287,7 +292,7 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		}
 		item.done, item.err = c.Delete(ctx, item.root)
 		item.settle()
-		if o.selects || len(items) > 1 || o.tells(item) {
+		if !o.alone() || o.tells(item) {
 			// A failed write sticks to the stream and is reported at the end.
 			_ = o.out.item(func(d *object) { o.write(d, item) })
 		}

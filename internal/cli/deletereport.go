@@ -81,7 +81,7 @@ func (o *deleteOptions) report(items []deletion) error {
 	}
 	err := o.outcome(items, errs)
 	text := func(w io.Writer) error { return o.text(w, items) }
-	if !o.selects && len(items) == 1 {
+	if o.alone() {
 		if !o.tells(&items[0]) {
 			return err // there is nothing to report but the error
 		}
@@ -92,6 +92,9 @@ func (o *deleteOptions) report(items []deletion) error {
 		d.object("totals", func(d *object) { o.totals(d, items, skipped) })
 	}, text)
 }
+
+// alone reports that one session was asked for, by one argument.
+func (o *deleteOptions) alone() bool { return len(o.sessions) == 1 }
 
 // tells reports a deletion that has more to tell than its error.
 func (o *deleteOptions) tells(item *deletion) bool {

@@ -184,7 +184,7 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 // vacant refuses a file of the repository whose id a session there has, in whatever
 // encoding: every command would take one for the other.
 func (o *repairOptions) vacant(ctx context.Context, out string) error {
-	if realFolder(filepath.Dir(out)) != realFolder(o.repo.Dir()) {
+	if realPath(filepath.Dir(out)) != realPath(o.repo.Dir()) {
 		return nil
 	}
 	taken, err := o.repo.Has(ctx, strings.TrimSuffix(filepath.Base(out), filepath.Ext(out)))
