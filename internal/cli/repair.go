@@ -80,6 +80,11 @@ func runRepair(ctx context.Context, o *repairOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.salvage == "" && !o.dryRun {
+		if ref, err = o.converted(ctx, ref); err != nil {
+			return err
+		}
+	}
 	if ref.Legacy {
 		return &store.Legacy{Path: ref.Path}
 	}

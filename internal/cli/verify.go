@@ -108,7 +108,7 @@ func (o *verifyOptions) verify(ctx context.Context, item *verified) {
 
 func (o *verifyOptions) check(ctx context.Context, item *verified) error {
 	if o.repair {
-		err := o.repairIndex(ctx, item.ref)
+		err := o.repairIndex(ctx, &item.target)
 		if codeOf(err) == exitCorrupt {
 			return err
 		}
@@ -133,8 +133,11 @@ func (o *verifyOptions) check(ctx context.Context, item *verified) error {
 }
 
 // repairIndex takes the session for as long as the repair needs it.
-func (o *verifyOptions) repairIndex(ctx context.Context, ref store.Ref) error {
-	s, err := o.repo.Open(ctx, ref)
+func (o *verifyOptions) repairIndex(ctx context.Context, t *target) error {
+	if err := t.convert(ctx, &o.base); err != nil {
+		return err
+	}
+	s, err := o.repo.Open(ctx, t.ref)
 	if err != nil {
 		return err
 	}
