@@ -86,7 +86,6 @@ that were selected, with "items" and "totals".` +
 					return err
 				}
 			}
-			o.list.filter.byName = cmd.Flags().Changed("name")
 			o.list.sort = "id"
 			if err := o.list.check(); err != nil {
 				return err
@@ -161,8 +160,13 @@ func (o *deleteOptions) items(ctx context.Context) ([]deletion, error) {
 	if o.selects {
 		items, err = o.selected(ctx)
 	} else {
+		taken := map[string]bool{} // a session that is named twice is taken once
 		for _, arg := range o.sessions {
 			root, err := o.named(ctx, arg)
+			if err == nil && taken[root.ID] {
+				continue
+			}
+			taken[root.ID] = taken[root.ID] || err == nil
 			items = append(items, deletion{session: root.ID, root: root, err: err})
 		}
 	}
@@ -288,7 +292,7 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		}
 		item.done, item.err = c.Delete(ctx, item.root)
 		item.settle()
-		if o.selects || len(items) > 1 || o.tells(item) {
+		if !o.alone() || o.tells(item) {
 			// A failed write sticks to the stream and is reported at the end.
 			_ = o.out.item(func(d *object) { o.write(d, item) })
 		}

@@ -45,6 +45,9 @@ kept.
 and settings, labels, names and the like. Labels, names and costs are kept beside
 the tree.
 
+--on-exists replace imports a session anew, from a longer source or another one of its
+id. One that was continued, named or rewritten here since its import is never replaced.
+
 --manifest makes a long batch resumable: FILE gets a line of JSON for each source as
 it ends, with its path, size, time and digest, its status and its session. A run
 with the same FILE passes over the sources that are unchanged since and whose session

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,8 +58,6 @@ The JSON is {"session","mended":[{"code","where"}],"left":[PROBLEM...],"salvage"
 			switch {
 			case o.only != "" && o.only != "index":
 				return usagef("--only %q: want index", escapeLine(o.only))
-			case o.salvage == "" && cmd.Flags().Changed("salvage"):
-				return usagef("--salvage needs the name of a file")
 			case o.salvage != "" && o.only != "":
 				return usagef("--only and --salvage exclude each other")
 			}
@@ -80,6 +79,11 @@ func runRepair(ctx context.Context, o *repairOptions) error {
 	ref, err := o.resolve(ctx, o.session)
 	if err != nil {
 		return err
+	}
+	if o.salvage == "" && !o.dryRun {
+		if ref, err = o.converted(ctx, ref); err != nil {
+			return err
+		}
 	}
 	if ref.Legacy {
 		return &store.Legacy{Path: ref.Path}
@@ -150,6 +154,9 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 	if to == nil {
 		return usagef("--salvage %q: want a file that ends in .db or .jsonl", escapeLine(o.salvage))
 	}
+	if err := o.vacant(ctx, out); err != nil {
+		return err
+	}
 	// Of a damaged store the owner may be unknown; then nobody can be writing it.
 	if l, err := o.repo.Lease(ctx, ref); err == nil && ownerLive(l) {
 		return &store.Held{Path: ref.Path, Lease: *l}
@@ -177,6 +184,22 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 		})
 		d.bool("ok", true)
 	}, func(w io.Writer) error { return o.printSaved(w, out, s) })
+}
+
+// vacant refuses a file of the repository whose id a session there has, in whatever
+// encoding: every command would take one for the other.
+func (o *repairOptions) vacant(ctx context.Context, out string) error {
+	if realPath(filepath.Dir(out)) != realPath(o.repo.Dir()) {
+		return nil
+	}
+	taken, err := o.repo.Has(ctx, strings.TrimSuffix(filepath.Base(out), filepath.Ext(out)))
+	if err == nil && taken {
+		err = store.ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("salvage to %s: %w", out, err)
+	}
+	return nil
 }
 
 // driverOf finds the driver of a name or of a file's ending, nil for none.

@@ -136,9 +136,6 @@ func (o *rewriteOptions) choose(f *rewriteFlags) (err error) {
 func (o *rewriteOptions) check() error {
 	s := &o.selection
 	for _, text := range o.prove {
-		if text == "" {
-			return usagef("--prove needs a text")
-		}
 		if err := checkUTF8("--prove", []byte(text)); err != nil {
 			return err
 		}

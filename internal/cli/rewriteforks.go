@@ -49,7 +49,7 @@ func (o *rewriteOptions) related(ctx context.Context, r *rewriteResult) error {
 			r.held = append(r.held, all[i])
 		}
 	}
-	r.err = r.failure()
+	r.end = r.failure()
 	return nil
 }
 

@@ -14,6 +14,7 @@ type rewriteResult struct {
 	rewritten
 	forks []rewritten // with --include-forks
 	held  []relative  // what still holds a copy
+	end   error       // what the command ends with, when the session itself is done, too
 }
 
 // failure is what the command ends with once the session itself is done.
@@ -36,7 +37,7 @@ func (r *rewriteResult) failure() error {
 }
 
 func (o *rewriteOptions) printRewrite(r *rewriteResult) error {
-	return o.out.result(r.err, func(d *object) { o.write(d, r) }, func(w io.Writer) error {
+	return o.out.result(r.end, func(d *object) { o.write(d, r) }, func(w io.Writer) error {
 		p := &lines{w: w}
 		o.describe(p, &r.rewritten)
 		for i := range r.forks {
@@ -238,9 +239,9 @@ func (o *rewriteOptions) writeReport(r *rewriteResult) error {
 		return err
 	})
 	if err != nil {
-		return firstOf(r.err, fmt.Errorf("write the report: %w", err))
+		return firstOf(r.end, fmt.Errorf("write the report: %w", err))
 	}
-	return r.err
+	return r.end
 }
 
 // whoami names the user who runs this process.

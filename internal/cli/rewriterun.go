@@ -48,12 +48,12 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 	if item.plan == nil {
 		return item.err
 	}
-	result := &rewriteResult{rewritten: item}
+	result := &rewriteResult{rewritten: item, end: item.err}
 	if err := o.related(ctx, result); err != nil {
 		return bySignal(ctx, firstOf(item.err, err))
 	}
 	if item.err == nil && o.report != "" && !o.dryRun {
-		result.err = o.writeReport(result)
+		result.end = o.writeReport(result)
 	}
 	return o.printRewrite(result)
 }

@@ -7,7 +7,8 @@ type cut struct {
 	*tree
 	drop  []bool
 	stand []int32 // the nearest kept entry at or above, none at the root
-	// derived are the entries whose content was made from what is dropped.
+	// derived are the entries whose content was made from what is dropped, and that
+	// are not dropped themselves, unless for that.
 	derived []bool
 	ids     []string            // the new ids, nil where they stay
 	kept    map[uint64]struct{} // the hashes of kept messages, for retained tails

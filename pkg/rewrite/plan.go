@@ -10,7 +10,8 @@ import (
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// DerivedEntry is a kept entry whose content was made from what is dropped.
+// DerivedEntry is an entry whose content was made from what is dropped, and that would
+// be kept but for that.
 type DerivedEntry struct {
 	EntryID string
 	Type    store.EntryType
