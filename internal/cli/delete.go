@@ -49,8 +49,10 @@ tombstone in .tombstones keeps the id, the generations and what the session had
 cost; what was said is gone. Run again after an interruption, it finishes.
 
 Nothing is deleted while another process owns a session of the tree (see
---partial) or an operation has not ended (see --force). A session that cannot be
-read is deleted only by its own name.
+--partial) or an operation has not ended (see --force); nor while a session of it has
+a second file, such as a backup that was put back, which would bring it back. A
+session that cannot be read is deleted only by its own name. --dry-run is refused as
+the deletion would be, except for what another process owns: it tells of that.
 
 Instead of naming sessions, select them as list does: --older-than, --status,
 --cwd, --name, --since. Then the last change of a session and of its descendants
@@ -130,6 +132,7 @@ type deletion struct {
 	session string
 	root    subsession.Root
 	plan    *subsession.Plan
+	refused error // why a deletion would be refused now, of a rehearsal
 	done    *subsession.Deletion
 	skipped string // why a selected session stays, "" when it does not
 	err     error
@@ -183,6 +186,9 @@ func (o *deleteOptions) items(ctx context.Context) ([]deletion, error) {
 		}
 		if item.plan != nil && o.selects && o.olderThan > 0 {
 			item.protectYoung(o.olderThan)
+		}
+		if item.plan != nil && item.skipped == "" && o.dryRun {
+			item.rehearse(c)
 		}
 	}
 	return items, nil
@@ -297,6 +303,15 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		}
 	}
 	return nil
+}
+
+// rehearse asks for what would refuse the deletion. A lease is told and fails nothing:
+// a rehearsal works on what others own, and they may be done before the deletion.
+func (d *deletion) rehearse(c *subsession.Cascade) {
+	d.refused = c.Refusal(d.plan)
+	if _, leased := errors.AsType[*subsession.Leased](d.refused); !leased {
+		d.err = d.refused
+	}
 }
 
 // settle turns what a deletion ended with into the item's error.

@@ -77,16 +77,17 @@ func (o *rewriteOptions) relatives(ctx context.Context, ref store.Ref) ([]relati
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{ref.ID: true}
+	known := map[string]bool{ref.ID: true}
+	taken := make(map[string]bool) // by path: each file of a session may hold its own copy
 	var found []relative
 	for more := true; more; {
 		more = false
 		for _, l := range listed {
-			relation := relationOf(l, seen)
-			if relation == "" || seen[l.Ref.ID] {
+			relation := relationOf(l, known)
+			if relation == "" || taken[l.Ref.Path] || l.Ref.ID == ref.ID {
 				continue
 			}
-			seen[l.Ref.ID], more = true, true
+			known[l.Ref.ID], taken[l.Ref.Path], more = true, true, true
 			found = append(found, relative{ref: l.Ref, relation: relation, err: l.Err})
 		}
 	}
@@ -95,7 +96,7 @@ func (o *rewriteOptions) relatives(ctx context.Context, ref store.Ref) ([]relati
 		return nil, err
 	}
 	for _, l := range listed {
-		if l.Ref.ID == own.ParentSessionID && !seen[l.Ref.ID] {
+		if l.Ref.ID == own.ParentSessionID && !known[l.Ref.ID] {
 			found = append(found, relative{ref: l.Ref, relation: "source", err: l.Err})
 		}
 	}

@@ -99,6 +99,9 @@ func (o *rewriteOptions) rewriteOne(ctx context.Context, ref store.Ref, s *rewri
 		item.before = files.size
 		err = files.check(o.removeBackups)
 	}
+	if err == nil {
+		err = o.repo.Sole(ctx, ref)
+	}
 	switch {
 	case err != nil:
 	case o.dryRun:
