@@ -36,8 +36,11 @@ only command that removes what a session's history says, and it cannot be undone
 The new file is built beside the old one, verified, and searched for everything that
 had to go, in every spelling that JSON has, before it takes the old one's place; then
 it is verified and searched again where it lies. Children of a dropped entry get its
-nearest kept ancestor as their parent, a tool call and its results go together, and
-the ledger keeps its numbers. --dry-run prints the plan and changes nothing.
+nearest kept ancestor as their parent, and the ledger keeps its numbers. A tool call
+and its results go together: to drop one result takes the answer with its call along,
+and with that all that the answer says; to keep it, replace the text with
+--redact-file. --dry-run names the entries that would go or change, 20 of them without
+-v, and changes nothing.
 
 An expression sees the entry as e, with id, seq, type, customType, role, timestamp
 (Unix ms), text, toolName, label, depth, lanes, onLeafPath, and the session as session,

@@ -151,8 +151,12 @@ func (o *rewriteOptions) describe(p *lines, r *rewritten) {
 	if n.Attachments > 0 && !o.selection.Rules.Empty() {
 		p.line("  %d attachments were not looked into", n.Attachments)
 	}
-	for _, d := range n.Derived {
-		p.line("  made from what goes: %s %s", d.Type, escapeLine(d.EntryID))
+	if o.dryRun {
+		o.describeFates(p, n)
+	} else {
+		for _, d := range n.Derived {
+			p.line("  made from what goes: %s %s", d.Type, escapeLine(d.EntryID))
+		}
 	}
 	for _, m := range n.Structural {
 		p.line("  cannot be changed: %s", escapeLine(m.String()))
