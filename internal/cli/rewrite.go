@@ -16,6 +16,7 @@ type rewriteOptions struct {
 	base
 	session   string
 	selection rewrite.Selection
+	given     rewriteFlags // what parts of it were read from
 	prove     []string
 	dryRun    bool
 
@@ -117,6 +118,7 @@ func (r *rewriteFlags) bind(cmd *cobra.Command, o *rewriteOptions) {
 // choose reads and compiles what was selected, before any session is read.
 func (o *rewriteOptions) choose(f *rewriteFlags) (err error) {
 	s := &o.selection
+	o.given = *f
 	if s.DropWhere, err = compileWhere("--drop-where", f.dropWhere); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 type relative struct {
 	ref      store.Ref
 	relation string // fork, child or source
+	of       string // the session that it is a fork or child of, "" for a source
 	err      error  // why it could not be read
 }
 
@@ -49,6 +50,11 @@ func (o *rewriteOptions) related(ctx context.Context, r *rewriteResult) error {
 			r.held = append(r.held, all[i])
 		}
 	}
+	if !o.dryRun {
+		if r.again, err = o.commandsFor(ctx, r.held); err != nil {
+			return err
+		}
+	}
 	r.err = r.failure()
 	return nil
 }
@@ -83,12 +89,12 @@ func (o *rewriteOptions) relatives(ctx context.Context, ref store.Ref) ([]relati
 	for more := true; more; {
 		more = false
 		for _, l := range listed {
-			relation := relationOf(l, known)
+			relation, of := relationOf(l, known)
 			if relation == "" || taken[l.Ref.Path] || l.Ref.ID == ref.ID {
 				continue
 			}
 			known[l.Ref.ID], taken[l.Ref.Path], more = true, true, true
-			found = append(found, relative{ref: l.Ref, relation: relation, err: l.Err})
+			found = append(found, relative{ref: l.Ref, relation: relation, of: of, err: l.Err})
 		}
 	}
 	own, err := o.repo.Header(ctx, ref)
@@ -103,13 +109,13 @@ func (o *rewriteOptions) relatives(ctx context.Context, ref store.Ref) ([]relati
 	return found, nil
 }
 
-// relationOf is how a session is related to those that are known.
-func relationOf(l store.Listed, known map[string]bool) string {
-	if known[l.Header.ParentSessionID] {
-		return "fork"
+// relationOf is how a session is related to one of those that are known, and to which.
+func relationOf(l store.Listed, known map[string]bool) (relation, of string) {
+	if parent := l.Header.ParentSessionID; known[parent] {
+		return "fork", parent
 	}
 	if parent, ok := rawjson.GetString(l.Header.Spawn, "parentSessionId"); ok && known[parent] {
-		return "child"
+		return "child", parent
 	}
-	return ""
+	return "", ""
 }
