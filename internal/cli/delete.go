@@ -54,6 +54,10 @@ a second file, such as a backup that was put back, which would bring it back. A
 session that cannot be read is deleted only by its own name. --dry-run is refused as
 the deletion would be, except for what another process owns: it tells of that.
 
+Files that tools have written elsewhere, such as bash's full output in the folder for
+temporary files, are no part of a session, and stay. Those that a deleted session names
+and that are still there are told on stderr.
+
 Instead of naming sessions, select them as list does: --older-than, --status,
 --cwd, --name, --since. Then the last change of a session and of its descendants
 counts; children go only with their parents, and sessions that have a name or are
@@ -292,7 +296,13 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		if item.plan == nil || item.skipped != "" || item.err != nil {
 			continue
 		}
+		outside := o.outside(ctx, item.plan)
 		item.done, item.err = c.Delete(ctx, item.root)
+		if item.done != nil {
+			for _, id := range item.done.Deleted {
+				o.warnOutside(outside[id])
+			}
+		}
 		item.settle()
 		if o.selects || len(items) > 1 || o.tells(item) {
 			// A failed write sticks to the stream and is reported at the end.
@@ -303,6 +313,22 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		}
 	}
 	return nil
+}
+
+// outside are the files that the sessions of a plan name. One that cannot be read has
+// none that anybody knows.
+func (o *deleteOptions) outside(ctx context.Context, plan *subsession.Plan) map[string][]string {
+	found := make(map[string][]string)
+	for _, n := range plan.Existing() {
+		if n.Damaged != nil || o.out.quiet {
+			continue
+		}
+		_ = o.view(ctx, n.Ref, func(r store.Reader) (err error) {
+			found[n.ID], err = outsideFiles(ctx, r)
+			return err
+		})
+	}
+	return found
 }
 
 // rehearse asks for what would refuse the deletion. A lease is told and fails nothing:
