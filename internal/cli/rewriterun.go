@@ -320,8 +320,12 @@ func rewriteFailure(err error, at string) error {
 	if errors.Is(err, rewrite.ErrEmptyKey) || errors.Is(err, rewrite.ErrEndless) {
 		return usagef("--redact-file: %v", err)
 	}
-	if at != "" {
-		return busyHint(err, at)
+	if at == "" {
+		return err
+	}
+	err = busyHint(err, at)
+	if f, ok := errors.AsType[*failure](err); ok && f.tag == "lane_busy" {
+		return f.withHint("%s; `drover abort %s` gives it up", f.hint, at)
 	}
 	return err
 }
