@@ -107,6 +107,7 @@ func (o *deleteOptions) totals(d *object, items []deletion, skipped int) {
 	counted := map[string]bool{}
 	for _, item := range items {
 		switch {
+		case item.refused != nil:
 		case o.dryRun && item.plan != nil && item.skipped == "":
 			for _, node := range item.plan.Existing() {
 				if !counted[node.ID] {
@@ -213,7 +214,9 @@ type wouldRefuse struct{ id, code string }
 func (o *deleteOptions) refusals(nodes []*subsession.Node) []wouldRefuse {
 	var all []wouldRefuse
 	for _, n := range nodes {
-		if ownerLive(n.Lease) {
+		if n.Several != nil {
+			all = append(all, wouldRefuse{n.ID, "session_exists"})
+		} else if ownerLive(n.Lease) {
 			all = append(all, wouldRefuse{n.ID, "lease_held"})
 		} else if len(n.Open) > 0 && !o.force {
 			all = append(all, wouldRefuse{n.ID, "open_operation"})
@@ -255,8 +258,13 @@ func writePlans(w io.Writer, items []deletion) error {
 			continue
 		}
 		for _, n := range item.plan.Existing() {
-			state := ""
+			verb, state := "delete", ""
+			if item.refused != nil {
+				verb = "keep"
+			}
 			switch {
+			case n.Several != nil:
+				state = "  has another file"
 			case ownerLive(n.Lease):
 				state = "  owned by another process"
 			case len(n.Open) > 0:
@@ -264,7 +272,7 @@ func writePlans(w io.Writer, items []deletion) error {
 			case n.Damaged != nil:
 				state = "  damaged"
 			}
-			p.line("delete %s  %s  depth %d  %d bytes  $%.4f%s", escapeLine(n.ID), n.Via, n.Depth, n.Bytes, n.Usage.Cost.Total, state)
+			p.line("%s %s  %s  depth %d  %d bytes  $%.4f%s", verb, escapeLine(n.ID), n.Via, n.Depth, n.Bytes, n.Usage.Cost.Total, state)
 		}
 		for _, r := range item.plan.KeptRemote {
 			p.line("keep %s  lives with another service", escapeLine(r.ID))

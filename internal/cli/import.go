@@ -144,6 +144,7 @@ func runImport(ctx context.Context, o *importOptions) error {
 		if !cutShort(err) {
 			return err
 		}
+		err = o.resumable(err)
 	} else {
 		for i, item := range result.Items {
 			result.Items[i] = stdin.named(item)
@@ -154,6 +155,18 @@ func runImport(ctx context.Context, o *importOptions) error {
 		d.values("items", len(result.Items), func(i int) store.Appender { return result.Items[i] })
 		d.object("totals", func(d *object) { writeTotals(d, result.Totals) })
 	}, func(w io.Writer) error { return printImport(w, result) })
+}
+
+// resumable says how an import goes on that was cut short.
+func (o *importOptions) resumable(err error) error {
+	f := explain(err)
+	switch {
+	case o.manifest != "":
+		return f.withHint("run it again with the same --manifest %s: it goes on with what is not done", quoteArg(o.manifest))
+	case o.batch.OnExists == v3import.OnExistsSkip && !o.batch.NewID:
+		return f.withHint("run it again: what was imported is skipped")
+	}
+	return f.withHint("run it again; with --manifest FILE from the start it would go on with what is not done")
 }
 
 // open is the batch as it is to run, with its manifest, which done closes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os/user"
+	"strings"
 
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/rewrite"
@@ -15,6 +16,7 @@ type rewriteResult struct {
 	forks []rewritten // with --include-forks
 	held  []relative  // what still holds a copy
 	end   error       // what the command ends with, when the session itself is done, too
+	again []string    // the commands that rewrite those in the same way
 }
 
 // failure is what the command ends with once the session itself is done.
@@ -31,6 +33,9 @@ func (r *rewriteResult) failure() error {
 	case len(r.held) > 0:
 		f := &failure{code: exitPartial, tag: "held_elsewhere", details: func(d *object) { d.held(r.held) }}
 		f.message = fmt.Sprintf("%d related session(s) hold what was to go, the first is %s, a %s", len(r.held), r.held[0].ref.ID, r.held[0].relation)
+		if len(r.again) > 0 {
+			return f.withHint("this session is done; rewrite the others with `%s`", strings.Join(r.again, "` and `"))
+		}
 		return f.withHint("--include-forks rewrites forks and children too; a source is rewritten by itself")
 	}
 	return nil
@@ -152,8 +157,12 @@ func (o *rewriteOptions) describe(p *lines, r *rewritten) {
 	if n.Attachments > 0 && !o.selection.Rules.Empty() {
 		p.line("  %d attachments were not looked into", n.Attachments)
 	}
-	for _, d := range n.Derived {
-		p.line("  made from what goes: %s %s", d.Type, escapeLine(d.EntryID))
+	if o.dryRun {
+		o.describeFates(p, n)
+	} else {
+		for _, d := range n.Derived {
+			p.line("  made from what goes: %s %s", d.Type, escapeLine(d.EntryID))
+		}
 	}
 	for _, m := range n.Structural {
 		p.line("  cannot be changed: %s", escapeLine(m.String()))
