@@ -285,7 +285,7 @@ func (d *deleting) keep(id string, why error) {
 }
 
 // round deletes until the plan is done, or has to be made again because the tree
-// has grown.
+// has grown or a session of it has moved.
 func (d *deleting) round(ctx context.Context) (again bool, err error) {
 	var pending []*Node
 	for _, n := range d.plan.Nodes {
@@ -299,15 +299,15 @@ func (d *deleting) round(ctx context.Context) (again bool, err error) {
 		}
 		now := pending[:min(window, len(pending))]
 		pending = pending[len(now):]
-		grown, err := d.own(ctx, now)
-		if err == nil && !grown && len(pending) == 0 {
-			grown, err = d.rewalk(ctx)
+		stale, err := d.own(ctx, now)
+		if err == nil && !stale && len(pending) == 0 {
+			stale, err = d.rewalk(ctx)
 		}
-		if err == nil && !grown {
+		if err == nil && !stale {
 			err = d.remove(ctx, now)
 		}
 		d.release()
-		if err != nil || grown {
+		if err != nil || stale {
 			if err == nil {
 				err = d.replan(ctx)
 			}
@@ -319,6 +319,9 @@ func (d *deleting) round(ctx context.Context) (again bool, err error) {
 
 func (d *deleting) replan(ctx context.Context) error {
 	plan, err := d.Plan(ctx, d.root)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // all that there was is gone, as the old plan knows by now
+	}
 	if err != nil {
 		return err
 	}

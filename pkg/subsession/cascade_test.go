@@ -231,6 +231,47 @@ func TestOpenInThisProcess(t *testing.T) {
 	}
 }
 
+// TestMovedMeanwhile: a session whose file is not where the plan saw it is deleted where
+// it is now, and never said to be gone.
+func TestMovedMeanwhile(t *testing.T) {
+	for _, to := range []store.Driver{jsonl.Driver{}, sqlite.Driver{}} {
+		t.Run("to "+to.Name(), func(t *testing.T) {
+			drivers := []store.Driver{jsonl.Driver{}, sqlite.Driver{}}
+			if to.Name() == drivers[0].Name() {
+				slices.Reverse(drivers)
+			}
+			w := newWorld(t, drivers...)
+			w.make(session{id: "P", local: []string{"C"}}, session{id: "C"})
+			root, other, mint := w.root("P"), w.open(drivers...), w.NewID
+			w.NewID = func() string { // asked for when the plan is made and nothing is owned
+				for _, id := range []string{"C", "P"} {
+					if _, err := other.Move(t.Context(), w.root(id).Ref, store.MoveOptions{Backend: to.Name(), Discard: true}); err != nil {
+						t.Error(err)
+					}
+				}
+				return mint()
+			}
+			d, err := w.Delete(t.Context(), root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(d.Deleted) != 2 || len(d.AlreadyGone)+len(d.Failed) > 0 || w.left() != "" {
+				t.Errorf("%+v; left is %q", d, w.left())
+			}
+			// A root that is told to be where it was, too.
+			w.NewID = mint
+			w.make(session{id: "Q"})
+			root = w.root("Q")
+			if _, err := other.Move(t.Context(), root.Ref, store.MoveOptions{Backend: to.Name(), Discard: true}); err != nil {
+				t.Fatal(err)
+			}
+			if d, err := w.Delete(t.Context(), root); err != nil || len(d.Deleted) != 1 || w.left() != "" {
+				t.Errorf("%+v, %v; left is %q", d, err, w.left())
+			}
+		})
+	}
+}
+
 // The same id again starts above every generation of the one that was deleted,
 // and the file itself goes on from its generation (D57).
 func TestSameIDAgain(t *testing.T) {

@@ -97,6 +97,15 @@ type Root struct {
 // nothing. A root without file, tombstone and descendants is store.ErrNotFound; a
 // ref that cannot be trusted is *BadRef.
 func (c *Cascade) Plan(ctx context.Context, root Root) (*Plan, error) {
+	p, err := c.plan(ctx, root)
+	if gone := errors.Is(err, store.ErrNotFound) || err == nil && !p.RootExists; gone && root.Ref.Path != "" {
+		// It was there a moment ago. One that moved to another file meanwhile is there by now.
+		return c.plan(ctx, root)
+	}
+	return p, err
+}
+
+func (c *Cascade) plan(ctx context.Context, root Root) (*Plan, error) {
 	m, err := c.newMap(ctx, root)
 	if err != nil {
 		return nil, err
@@ -135,6 +144,7 @@ type lineage struct {
 	spawned    map[string][]string       // by the parent that the header names
 	forks      map[string][]string
 	unreadable []string
+	named      bool // the root's own file is there
 }
 
 func (c *Cascade) newMap(ctx context.Context, root Root) (*lineage, error) {
@@ -143,10 +153,11 @@ func (c *Cascade) newMap(ctx context.Context, root Root) (*lineage, error) {
 		return nil, err
 	}
 	m := &lineage{byID: make(map[string]store.Listed), files: make(map[string][]store.Listed), spawned: make(map[string][]string), forks: make(map[string][]string)}
+	m.named = slices.ContainsFunc(listed, func(l store.Listed) bool { return l.Ref.Path == root.Ref.Path })
 	for _, l := range listed {
 		m.files[l.Ref.ID] = append(m.files[l.Ref.ID], l)
-		if l.Ref.ID == root.ID && root.Ref.Path != "" && l.Ref.Path != root.Ref.Path {
-			continue // another file of the same id; the root names its own
+		if l.Ref.ID == root.ID && m.named && l.Ref.Path != root.Ref.Path {
+			continue // another file of the same id; the root names its own, unless it has moved
 		}
 		if l.Err != nil && l.Ref.Path != root.Ref.Path {
 			m.unreadable = append(m.unreadable, l.Ref.ID)
@@ -265,7 +276,7 @@ func (w *walk) keptRemote() []KeptRemote {
 // look reads a session, if it is there.
 func (w *walk) look(ctx context.Context, id string, n *Node) error {
 	l, ok := w.m.byID[id]
-	if id == w.root.ID && w.root.Ref.Path != "" {
+	if id == w.root.ID && w.root.Ref.Path != "" && (w.m.named || !ok) {
 		l.Ref, ok = w.root.Ref, true
 	}
 	if !ok {

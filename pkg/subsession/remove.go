@@ -10,9 +10,10 @@ import (
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// own takes the leases of a window and looks at what they guard again: grown is a
-// child that was claimed since the plan was made.
-func (d *deleting) own(ctx context.Context, now []*Node) (grown bool, err error) {
+// own takes the leases of a window and looks at what they guard again. The plan is
+// stale when a child was claimed since it was made, or a file is gone: the session may
+// have moved to another.
+func (d *deleting) own(ctx context.Context, now []*Node) (stale bool, err error) {
 	for _, n := range now {
 		if !n.Exists || d.blocked[n.ID] {
 			continue
@@ -24,6 +25,7 @@ func (d *deleting) own(ctx context.Context, now []*Node) (grown bool, err error)
 		if err := d.claim(ctx, n); err != nil {
 			return false, err
 		}
+		stale = stale || !n.Exists
 		if d.blocked[n.ID] || !n.Exists || n.Damaged != nil {
 			continue
 		}
@@ -38,9 +40,9 @@ func (d *deleting) own(ctx context.Context, now []*Node) (grown bool, err error)
 			d.keep(n.ID, err)
 			continue
 		}
-		grown = grown || d.hasNewChild(n)
+		stale = stale || d.hasNewChild(n)
 	}
-	return grown, nil
+	return stale, nil
 }
 
 // hasNewChild looks for a local child that the plan does not account for.
@@ -186,9 +188,18 @@ func (d *deleting) tombstone(n *Node) Tombstone {
 	return t
 }
 
-// clear removes what is left of a session that is gone.
+// clear removes what is left of a session that is gone. One that has come meanwhile is
+// not said to be.
 func (d *deleting) clear(ctx context.Context, n *Node) error {
-	if err := d.Repo.RemoveResidue(ctx, n.ID); err != nil {
+	err := d.Repo.RemoveResidue(ctx, n.ID)
+	there := false
+	if err == nil {
+		there, err = d.Repo.Has(ctx, n.ID)
+	}
+	if there {
+		err = fmt.Errorf("session %s is in another file by now, or was made anew: delete it again: %w", n.ID, store.ErrExists)
+	}
+	if err != nil {
 		return err
 	}
 	d.out.AlreadyGone = append(d.out.AlreadyGone, n.ID)
