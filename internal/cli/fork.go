@@ -96,6 +96,9 @@ func runFork(ctx context.Context, o *forkOptions) error {
 			return err
 		}
 	}
+	if err := o.repo.SweepDead(ctx); err != nil {
+		return err
+	}
 	fork, err := o.repo.Fork(ctx, src, nil, o.fork)
 	if err != nil {
 		return err

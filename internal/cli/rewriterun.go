@@ -168,6 +168,10 @@ func (o *rewriteOptions) proof(p *rewrite.Plan) *rewrite.Proof {
 
 // rewriteOwned takes the session for as long as the rewrite needs it.
 func (o *rewriteOptions) rewriteOwned(ctx context.Context, item *rewritten, s *rewrite.Selection, files footprint) error {
+	// What a killed fork of this session has left says what it says.
+	if err := o.repo.SweepDead(ctx); err != nil {
+		return err
+	}
 	session, err := o.repo.Open(ctx, item.ref)
 	if err != nil {
 		return err

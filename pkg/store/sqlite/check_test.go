@@ -88,6 +88,8 @@ func TestProblems(t *testing.T) {
 			[]store.Problem{bad("branch_index", segmentOfD, "it stands on number 2 of segment x, which has no such row")}},
 		"no base": {onBase(`NULL`, 2),
 			[]store.Problem{bad("branch_index", segmentOfD, `it stands on entry "", the parent of its oldest entry is "a"`)}},
+		"no base, but a number": {`UPDATE branch_meta SET base_seq = 2 WHERE base_branch_id IS NULL AND branch_id = '5'`,
+			[]store.Problem{bad("branch_index", segmentOfD, "it stands on no segment, but at number 2")}},
 		"no base, and a number that is none": {`UPDATE branch_meta SET base_seq = 'x' WHERE branch_id = '5'`,
 			[]store.Problem{bad("branch_index", segmentOfD, "a column of its description holds something else than it should")}},
 		"a row's number that is none": {`UPDATE branch_entries SET entry_seq = 'x' WHERE branch_id = '5' AND entry_id = 'd'`,

@@ -48,6 +48,8 @@ func (f *findings) segments(ctx context.Context, h *handle) error {
 			f.segment(name, "it stands on number %d of segment %s, which has no such row", onSeq, on)
 		case foot != parent:
 			f.segment(name, "it stands on entry %q, the parent of its oldest entry is %q", foot, parent)
+		case on == "" && onSeq != 0:
+			f.segment(name, "it stands on no segment, but at number %d", onSeq)
 		}
 		return len(*f) < maxFindings, nil
 	})
