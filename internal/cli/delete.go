@@ -46,7 +46,9 @@ func newDeleteCmd(f *factory, runF func(context.Context, *deleteOptions) error) 
 		Long: `Delete sessions with all of their local descendants, the deepest first, with side
 files and backups. Forks stay, and so do children that live with another service. A
 tombstone in .tombstones keeps the id, the generations and what the session had
-cost; what was said is gone. Run again after an interruption, it finishes.
+cost; what was said is in no session and in no search any more. The words that the search
+index takes longest to give up lie in its file until it is built anew, with
+` + "`drover search --rebuild`" + `. Run again after an interruption, it finishes.
 
 Nothing is deleted while another process owns a session of the tree (see
 --partial) or an operation has not ended (see --force); nor while a session of it has
