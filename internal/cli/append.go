@@ -62,8 +62,6 @@ func (o *appendOptions) take(cmd *cobra.Command, words []string) error {
 	switch {
 	case !custom && cmd.Flags().Changed("data"):
 		return usagef("--data goes with --custom-type only")
-	case custom && o.customType == "":
-		return usagef("--custom-type needs a value")
 	case custom && (len(words) > 0 || o.input.message != "" || len(o.input.images) > 0):
 		return usagef("--custom-type takes no message")
 	case custom:

@@ -65,8 +65,16 @@ func (f *factory) finish(ctx context.Context, args []string, err error) exitCode
 		return exitInternal // a failure never ends with 0
 	}
 	f.pointToFile(fail, err)
+	f.pointToImport(fail, err)
 	f.fallbackPrinter(args).failure(fail)
 	return fail.code
+}
+
+// pointToImport takes the hint at --in-place back from somebody who gave it.
+func (f *factory) pointToImport(fail *failure, err error) {
+	if legacy, ok := errors.AsType[*store.Legacy](err); ok && f.flags.inPlace {
+		fail.hint = fmt.Sprintf("--in-place converts a file only where it is written: no dry run does, nor what only reads; import it with `drover import-v3 %s`", legacy.Path)
+	}
 }
 
 // bySignal tells an error that only says that work was cut short from one that

@@ -36,6 +36,7 @@ func (n *newSession) bind(cmd *cobra.Command) {
 	flags.StringVar(&n.backend, "backend", "", "how it is stored, `BACKEND` sqlite or jsonl")
 	flags.StringVar(&n.cwd, "cwd", "", "the `DIR` it works in (default: the current one)")
 	flags.StringVar(&n.id, "id", "", "its `ID` (default: a new UUIDv7)")
+	mayBeEmpty(flags, "name")
 	n.changed = flags.Changed
 }
 
@@ -92,6 +93,7 @@ func (l *laneFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(&l.model, "model", "", "the model that answers, as `PROVIDER/ID`")
 	flags.StringVar(&l.thinking, "thinking", "", "how much it reasons: a `LEVEL` from off to max")
 	flags.StringVar(&l.tools, "tools", "", "the active tools, as `NAMES` joined by commas")
+	mayBeEmpty(flags, "tools")
 	l.changed = flags.Changed
 }
 

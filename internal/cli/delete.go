@@ -49,8 +49,14 @@ tombstone in .tombstones keeps the id, the generations and what the session had
 cost; what was said is gone. Run again after an interruption, it finishes.
 
 Nothing is deleted while another process owns a session of the tree (see
---partial) or an operation has not ended (see --force). A session that cannot be
-read is deleted only by its own name.
+--partial) or an operation has not ended (see --force); nor while a session of it has
+a second file, such as a backup that was put back, which would bring it back. A
+session that cannot be read is deleted only by its own name. --dry-run is refused as
+the deletion would be, except for what another process owns: it tells of that.
+
+Files that tools have written elsewhere, such as bash's full output in the folder for
+temporary files, are no part of a session, and stay. Those that a deleted session names
+and that are still there are told on stderr.
 
 Instead of naming sessions, select them as list does: --older-than, --status,
 --cwd, --name, --since. Then the last change of a session and of its descendants
@@ -86,7 +92,6 @@ that were selected, with "items" and "totals".` +
 					return err
 				}
 			}
-			o.list.filter.byName = cmd.Flags().Changed("name")
 			o.list.sort = "id"
 			if err := o.list.check(); err != nil {
 				return err
@@ -130,6 +135,7 @@ type deletion struct {
 	session string
 	root    subsession.Root
 	plan    *subsession.Plan
+	refused error // why a deletion would be refused now, of a rehearsal
 	done    *subsession.Deletion
 	skipped string // why a selected session stays, "" when it does not
 	err     error
@@ -161,8 +167,13 @@ func (o *deleteOptions) items(ctx context.Context) ([]deletion, error) {
 	if o.selects {
 		items, err = o.selected(ctx)
 	} else {
+		taken := map[string]bool{} // a session that is named twice is taken once
 		for _, arg := range o.sessions {
 			root, err := o.named(ctx, arg)
+			if err == nil && taken[root.ID] {
+				continue
+			}
+			taken[root.ID] = taken[root.ID] || err == nil
 			items = append(items, deletion{session: root.ID, root: root, err: err})
 		}
 	}
@@ -183,6 +194,9 @@ func (o *deleteOptions) items(ctx context.Context) ([]deletion, error) {
 		}
 		if item.plan != nil && o.selects && o.olderThan > 0 {
 			item.protectYoung(o.olderThan)
+		}
+		if item.plan != nil && item.skipped == "" && o.dryRun {
+			item.rehearse(c)
 		}
 	}
 	return items, nil
@@ -286,9 +300,15 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		if item.plan == nil || item.skipped != "" || item.err != nil {
 			continue
 		}
+		outside := o.outside(ctx, item.plan)
 		item.done, item.err = c.Delete(ctx, item.root)
+		if item.done != nil {
+			for _, id := range item.done.Deleted {
+				o.warnOutside(outside[id])
+			}
+		}
 		item.settle()
-		if o.selects || len(items) > 1 || o.tells(item) {
+		if !o.alone() || o.tells(item) {
 			// A failed write sticks to the stream and is reported at the end.
 			_ = o.out.item(func(d *object) { o.write(d, item) })
 		}
@@ -297,6 +317,31 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		}
 	}
 	return nil
+}
+
+// outside are the files that the sessions of a plan name. One that cannot be read has
+// none that anybody knows.
+func (o *deleteOptions) outside(ctx context.Context, plan *subsession.Plan) map[string][]string {
+	found := make(map[string][]string)
+	for _, n := range plan.Existing() {
+		if n.Damaged != nil || o.out.quiet {
+			continue
+		}
+		_ = o.view(ctx, n.Ref, func(r store.Reader) (err error) {
+			found[n.ID], err = outsideFiles(ctx, r)
+			return err
+		})
+	}
+	return found
+}
+
+// rehearse asks for what would refuse the deletion. A lease is told and fails nothing:
+// a rehearsal works on what others own, and they may be done before the deletion.
+func (d *deletion) rehearse(c *subsession.Cascade) {
+	d.refused = c.Refusal(d.plan)
+	if _, leased := errors.AsType[*subsession.Leased](d.refused); !leased {
+		d.err = d.refused
+	}
 }
 
 // settle turns what a deletion ended with into the item's error.

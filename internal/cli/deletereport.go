@@ -53,22 +53,6 @@ func writeOperations(o *object, name string, all []subsession.Operation) {
 	})
 }
 
-func incomplete(failed []subsession.Failed) *failure {
-	first := explain(failed[0].Err)
-	f := &failure{code: exitPartial, tag: "delete_incomplete", cause: failed[0].Err, details: func(o *object) { writeFailed(o, failed) }}
-	f.message = fmt.Sprintf("%d session(s) were not deleted, the first: %s: %s", len(failed), failed[0].ID, first.message)
-	return f.withHint("the same command deletes the rest once that is mended")
-}
-
-func writeFailed(o *object, failed []subsession.Failed) {
-	o.array("failed", len(failed), func(i int, o *object) {
-		f := explain(failed[i].Err)
-		o.str("id", failed[i].ID)
-		o.str("code", f.tag)
-		o.str("message", f.message)
-	})
-}
-
 // isReadOnly reports a repository in which nothing can be deleted.
 func isReadOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
@@ -95,9 +79,9 @@ func (o *deleteOptions) report(items []deletion) error {
 	if o.selects && len(items) == 0 {
 		o.out.note("no session matches")
 	}
-	err := itemsFailure("sessions", errs)
+	err := o.outcome(items, errs)
 	text := func(w io.Writer) error { return o.text(w, items) }
-	if !o.selects && len(items) == 1 {
+	if o.alone() {
 		if !o.tells(&items[0]) {
 			return err // there is nothing to report but the error
 		}
@@ -109,6 +93,9 @@ func (o *deleteOptions) report(items []deletion) error {
 	}, text)
 }
 
+// alone reports that one session was asked for, by one argument.
+func (o *deleteOptions) alone() bool { return len(o.sessions) == 1 }
+
 // tells reports a deletion that has more to tell than its error.
 func (o *deleteOptions) tells(item *deletion) bool {
 	return item.done != nil || o.dryRun && item.plan != nil
@@ -116,20 +103,21 @@ func (o *deleteOptions) tells(item *deletion) bool {
 
 func (o *deleteOptions) totals(d *object, items []deletion, skipped int) {
 	var usage message.Usage
-	n, failed := 0, 0
+	deleted, would, failed := 0, 0, 0
 	counted := map[string]bool{}
 	for _, item := range items {
 		switch {
+		case item.refused != nil:
 		case o.dryRun && item.plan != nil && item.skipped == "":
 			for _, node := range item.plan.Existing() {
 				if !counted[node.ID] {
 					counted[node.ID] = true
-					n++
+					would++
 					usage = usage.Add(node.Usage)
 				}
 			}
 		case item.done != nil:
-			n += len(item.done.Deleted)
+			deleted += len(item.done.Deleted)
 			usage = usage.Add(item.done.Usage)
 		}
 		if item.err != nil {
@@ -137,7 +125,8 @@ func (o *deleteOptions) totals(d *object, items []deletion, skipped int) {
 		}
 	}
 	d.int("sessions", int64(len(items)))
-	d.int("deleted", int64(n))
+	d.int("deleted", int64(deleted))
+	d.int("wouldDelete", int64(would))
 	d.int("skipped", int64(skipped))
 	d.int("failed", int64(failed))
 	d.value("usageTotals", usage)
@@ -225,7 +214,9 @@ type wouldRefuse struct{ id, code string }
 func (o *deleteOptions) refusals(nodes []*subsession.Node) []wouldRefuse {
 	var all []wouldRefuse
 	for _, n := range nodes {
-		if ownerLive(n.Lease) {
+		if n.Several != nil {
+			all = append(all, wouldRefuse{n.ID, "session_exists"})
+		} else if ownerLive(n.Lease) {
 			all = append(all, wouldRefuse{n.ID, "lease_held"})
 		} else if len(n.Open) > 0 && !o.force {
 			all = append(all, wouldRefuse{n.ID, "open_operation"})
@@ -267,8 +258,13 @@ func writePlans(w io.Writer, items []deletion) error {
 			continue
 		}
 		for _, n := range item.plan.Existing() {
-			state := ""
+			verb, state := "delete", ""
+			if item.refused != nil {
+				verb = "keep"
+			}
 			switch {
+			case n.Several != nil:
+				state = "  has another file"
 			case ownerLive(n.Lease):
 				state = "  owned by another process"
 			case len(n.Open) > 0:
@@ -276,7 +272,7 @@ func writePlans(w io.Writer, items []deletion) error {
 			case n.Damaged != nil:
 				state = "  damaged"
 			}
-			p.line("delete %s  %s  depth %d  %d bytes  $%.4f%s", escapeLine(n.ID), n.Via, n.Depth, n.Bytes, n.Usage.Cost.Total, state)
+			p.line("%s %s  %s  depth %d  %d bytes  $%.4f%s", verb, escapeLine(n.ID), n.Via, n.Depth, n.Bytes, n.Usage.Cost.Total, state)
 		}
 		for _, r := range item.plan.KeptRemote {
 			p.line("keep %s  lives with another service", escapeLine(r.ID))

@@ -42,7 +42,7 @@ func (o *deleteOptions) selected(ctx context.Context) ([]deletion, error) {
 			item.skipped = "it is a legacy file"
 		case child && there[spawn.ParentSessionID]:
 			item.skipped = "it goes with its parent " + escapeLine(spawn.ParentSessionID)
-		case i.name != "" && !o.list.filter.byName:
+		case i.name != "" && o.list.filter.name == "":
 			item.skipped = "it has a name; delete it by that"
 		}
 		items = append(items, item)

@@ -164,6 +164,9 @@ func (o *exportOptions) write(ctx context.Context, ref store.Ref, s *export.Sour
 			o.out.note("lane %s has an open operation, which goes along: drive it here or there, not in both places", escapeLine(lane))
 		}
 	}
+	if out := s.LeftOut(); out > 0 && o.form != exportStorage && o.form != exportJSON {
+		o.out.note("note: %d entries on other branches are left out; --all-branches takes them, too", out)
+	}
 	var report export.Report
 	err := o.out.result(nil, func(d *object) { o.document(ctx, ref, s, d) }, func(w io.Writer) (err error) {
 		switch o.form {

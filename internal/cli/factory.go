@@ -99,18 +99,14 @@ func (g *globals) bind(cmd *cobra.Command) {
 	flags.BoolVar(&g.noProgress, "no-progress", false, "no progress bars")
 }
 
-// collect remembers which flags were given; an empty value is refused rather
-// than taken for none.
+// collect remembers which flags were given. The form of results is known before a
+// flag is refused: the refusal has it, too.
 func (g *globals) collect(cmd *cobra.Command) error {
 	g.given = map[string]string{}
 	for name, value := range map[string]string{"repo": g.repo, "output": g.output, "lease-wait": g.leaseWait, "config": g.config, "trace-http": g.traceHTTP} {
-		if !cmd.Flags().Changed(name) {
-			continue
+		if value != "" && cmd.Flags().Changed(name) {
+			g.given[name] = value
 		}
-		if value == "" {
-			return usagef("--%s needs a value", name)
-		}
-		g.given[name] = value
 	}
 	if g.json {
 		if g.output != "" && g.output != string(formatJSON) {
@@ -118,7 +114,7 @@ func (g *globals) collect(cmd *cobra.Command) error {
 		}
 		g.given["output"] = string(formatJSON)
 	}
-	return nil
+	return refuseEmpty(cmd.Flags())
 }
 
 func (f *factory) loadConfig() (*config, error) {

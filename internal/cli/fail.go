@@ -150,6 +150,10 @@ func explainStore(err error) *failure {
 			o.int("supported", e.Supported)
 		}}
 	}
+	if e, ok := errors.AsType[*store.SeveralFiles](err); ok {
+		f := &failure{code: exitRefused, tag: "session_exists", message: e.Error(), details: func(o *object) { o.strs("paths", e.Paths) }}
+		return f.withHint("keep one: remove the other, or move it out of the repository; of an interrupted `drover migrate`, the same command does that")
+	}
 	if e, ok := errors.AsType[*store.BackupTaken](err); ok {
 		f := &failure{code: exitRefused, tag: "backup_exists", details: func(o *object) { o.str("path", e.Path) }}
 		return f.withHint("move it away, or give --no-backup to keep no further one")

@@ -104,7 +104,7 @@ func runFork(ctx context.Context, o *forkOptions) error {
 	return o.out.result(nil, func(d *object) {
 		d.str("id", fork.Ref.ID)
 		d.str("path", fork.Ref.Path)
-		d.str("parentSessionId", src.ID)
+		d.str("parentSessionId", fork.Parent)
 		d.str("scope", string(o.fork.Scope))
 		d.int("entries", int64(fork.Entries))
 		d.strs("lanes", fork.Lanes)

@@ -45,6 +45,9 @@ kept.
 and settings, labels, names and the like. Labels, names and costs are kept beside
 the tree.
 
+--on-exists replace imports a session anew, from a longer source or another one of its
+id. One that was continued, named or rewritten here since its import is never replaced.
+
 --manifest makes a long batch resumable: FILE gets a line of JSON for each source as
 it ends, with its path, size, time and digest, its status and its session. A run
 with the same FILE passes over the sources that are unchanged since and whose session
@@ -141,6 +144,7 @@ func runImport(ctx context.Context, o *importOptions) error {
 		if !cutShort(err) {
 			return err
 		}
+		err = o.resumable(err)
 	} else {
 		for i, item := range result.Items {
 			result.Items[i] = stdin.named(item)
@@ -151,6 +155,18 @@ func runImport(ctx context.Context, o *importOptions) error {
 		d.values("items", len(result.Items), func(i int) store.Appender { return result.Items[i] })
 		d.object("totals", func(d *object) { writeTotals(d, result.Totals) })
 	}, func(w io.Writer) error { return printImport(w, result) })
+}
+
+// resumable says how an import goes on that was cut short.
+func (o *importOptions) resumable(err error) error {
+	f := explain(err)
+	switch {
+	case o.manifest != "":
+		return f.withHint("run it again with the same --manifest %s: it goes on with what is not done", quoteArg(o.manifest))
+	case o.batch.OnExists == v3import.OnExistsSkip && !o.batch.NewID:
+		return f.withHint("run it again: what was imported is skipped")
+	}
+	return f.withHint("run it again; with --manifest FILE from the start it would go on with what is not done")
 }
 
 // open is the batch as it is to run, with its manifest, which done closes.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/internal/owner"
+	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
@@ -227,6 +229,7 @@ func (in *inspection) print(w io.Writer, p *printer) error {
 		}
 		pr.line("fork of   %s%s", escapeLine(in.meta.ParentSessionID), gone)
 	}
+	in.printRewrites(pr, p)
 	u := in.stats.Usage
 	pr.line("messages  %d", in.stats.MessageCount)
 	pr.line("usage     %d tokens in, %d out, %d cached; $%.4f", u.Input, u.Output, u.CacheRead, u.Cost.Total)
@@ -235,6 +238,29 @@ func (in *inspection) print(w io.Writer, p *printer) error {
 		in.printLane(pr, lane, p)
 	}
 	return pr.err
+}
+
+// printRewrites tells of the records that rewrites have left: when, why and how much.
+func (in *inspection) printRewrites(pr *lines, p *printer) {
+	records, _ := rawjson.Get(in.meta.Metadata(), "rewrites")
+	if rawjson.KindOf(records) != rawjson.Array {
+		return
+	}
+	_ = rawjson.ElementsFunc(records, func(start, end int) bool {
+		record := records[start:end]
+		number := func(key string) int64 {
+			raw, _ := rawjson.Get(record, key)
+			n, _ := strconv.ParseInt(string(raw), 10, 64)
+			return n
+		}
+		why := ""
+		if reason, ok := rawjson.GetString(record, "reason"); ok {
+			why = ": " + escapeLine(reason)
+		}
+		pr.line("rewritten %s, %d entries, %d usage rows and %d values dropped, %d texts replaced%s",
+			p.when(number("at")), number("entries"), number("usage"), number("values"), number("redactions"), why)
+		return true
+	}) // what is no array any more says nothing
 }
 
 func describeLease(l *store.Lease, p *printer) string {

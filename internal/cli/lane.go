@@ -146,9 +146,6 @@ configuration is the flags', and what the configuration says for the rest.` +
 			if err := store.CheckLane(o.name); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("at") && o.at == "" {
-				return usagef("--at needs a value")
-			}
 			if o.base, err = f.base("lane create"); err != nil {
 				return err
 			}

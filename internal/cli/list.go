@@ -28,7 +28,6 @@ type sessionFilter struct {
 	cwd      string
 	name     string
 	since    int64 // Unix ms, 0 is any time
-	byName   bool
 }
 
 func newListCmd(f *factory, runF func(context.Context, *listOptions) error) *cobra.Command {
@@ -54,7 +53,6 @@ their symbolic links.` + exitHelp(exitOK, exitUsage, exitPartial, exitCorrupt, e
 			if o.base, err = f.base("list"); err != nil {
 				return err
 			}
-			o.filter.byName = cmd.Flags().Changed("name")
 			if since != "" {
 				if o.filter.since, err = parseWhen("--since", since, f.now(), -1); err != nil {
 					return err
@@ -166,7 +164,7 @@ func (c collected) nothing(dir string) string {
 // It reads more than headers only when a filter or the order needs it.
 func (o *listOptions) collect(ctx context.Context) (collected, error) {
 	order := strings.TrimPrefix(o.sort, "-")
-	full := len(o.filter.statuses) > 0 || o.filter.byName || o.filter.cwd != "" || !slices.Contains(headerFields(), order)
+	full := len(o.filter.statuses) > 0 || o.filter.name != "" || o.filter.cwd != "" || !slices.Contains(headerFields(), order)
 	depth := store.ListHeaders
 	if o.filter.since == 0 && (full || o.limit == 0 && !o.headerOnly()) {
 		depth = store.ListSummaries
@@ -248,7 +246,7 @@ func (f *sessionFilter) passContent(i *sessionItem) bool {
 	if i.err != nil {
 		return true
 	}
-	return (!f.byName || i.name == f.name) && (f.cwd == "" || realFolder(i.header.CWD) == f.cwd)
+	return (f.name == "" || i.name == f.name) && (f.cwd == "" || realFolder(i.header.CWD) == f.cwd)
 }
 
 func compareItems(a, b *sessionItem, field string) int {

@@ -46,7 +46,7 @@ finishes a move that was interrupted.` +
 			if o.sessions, err = severalArgs(f, args, o.all); err != nil {
 				return err
 			}
-			if err = o.check(cmd); err != nil {
+			if err = o.check(); err != nil {
 				return err
 			}
 			if o.base, err = f.base("migrate"); err != nil {
@@ -64,9 +64,9 @@ finishes a move that was interrupted.` +
 	return cmd
 }
 
-func (o *migrateOptions) check(cmd *cobra.Command) error {
+func (o *migrateOptions) check() error {
 	switch {
-	case cmd.Flags().Changed("backend") && o.backend != "sqlite" && o.backend != "jsonl":
+	case o.backend != "" && o.backend != "sqlite" && o.backend != "jsonl":
 		return usagef("--backend %q: want sqlite or jsonl", escapeLine(o.backend))
 	case o.noBackup && o.backend == "":
 		return usagef("--no-backup goes with --backend only")

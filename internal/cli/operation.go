@@ -43,9 +43,6 @@ func (o *operation) check() error {
 			return usagef("--operation-id: %v", err)
 		}
 	}
-	if o.lane == "" {
-		return usagef("--lane needs a name")
-	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,8 +42,10 @@ into a new one, OUT, a file that ends in .db or .jsonl and does not exist; its n
 without the ending is the new session's id. Every line (JSONL) and every page or
 row (SQLite) that was not kept is told. An entry whose parent is lost hangs on its
 nearest kept ancestor, or is a root where none is known; a lane whose leaf is lost
-goes back in the same way; an operation that does not fit together any more is
-left out. The new session passes verify.
+goes back in the same way, or is set to the newest entry that was saved where none is
+known, which the report tells; an operation that does not fit together any more is
+left out. The new session passes verify. It takes the old one's place when OUT is named
+ID.db or ID.jsonl in another folder, the old file is moved away, and OUT to its place.
 
 The JSON is {"session","mended":[{"code","where"}],"left":[PROBLEM...],"salvage":null|
 {"id","path","backend","entries","usage","values","elements","lost":[{"code",
@@ -57,8 +60,6 @@ The JSON is {"session","mended":[{"code","where"}],"left":[PROBLEM...],"salvage"
 			switch {
 			case o.only != "" && o.only != "index":
 				return usagef("--only %q: want index", escapeLine(o.only))
-			case o.salvage == "" && cmd.Flags().Changed("salvage"):
-				return usagef("--salvage needs the name of a file")
 			case o.salvage != "" && o.only != "":
 				return usagef("--only and --salvage exclude each other")
 			}
@@ -80,6 +81,11 @@ func runRepair(ctx context.Context, o *repairOptions) error {
 	ref, err := o.resolve(ctx, o.session)
 	if err != nil {
 		return err
+	}
+	if o.salvage == "" && !o.dryRun {
+		if ref, err = o.converted(ctx, ref); err != nil {
+			return err
+		}
 	}
 	if ref.Legacy {
 		return &store.Legacy{Path: ref.Path}
@@ -150,6 +156,9 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 	if to == nil {
 		return usagef("--salvage %q: want a file that ends in .db or .jsonl", escapeLine(o.salvage))
 	}
+	if err := o.vacant(ctx, out); err != nil {
+		return err
+	}
 	// Of a damaged store the owner may be unknown; then nobody can be writing it.
 	if l, err := o.repo.Lease(ctx, ref); err == nil && ownerLive(l) {
 		return &store.Held{Path: ref.Path, Lease: *l}
@@ -160,6 +169,7 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 	if err != nil {
 		return bySignal(ctx, err)
 	}
+	o.noteSaved(ref, out, s)
 	return o.out.result(nil, func(d *object) {
 		d.str("session", ref.ID)
 		d.array("mended", 0, nil)
@@ -177,6 +187,42 @@ func (o *repairOptions) save(ctx context.Context, ref store.Ref) error {
 		})
 		d.bool("ok", true)
 	}, func(w io.Writer) error { return o.printSaved(w, out, s) })
+}
+
+// vacant refuses a file of the repository whose id a session there has, in whatever
+// encoding: every command would take one for the other.
+func (o *repairOptions) vacant(ctx context.Context, out string) error {
+	if realPath(filepath.Dir(out)) != realPath(o.repo.Dir()) {
+		return nil
+	}
+	taken, err := o.repo.Has(ctx, strings.TrimSuffix(filepath.Base(out), filepath.Ext(out)))
+	if err == nil && taken {
+		err = store.ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("salvage to %s: %w", out, err)
+	}
+	return nil
+}
+
+// noteSaved tells what is left to do, so that the new session takes the place of the
+// old one, whose id it has when its file is named like that.
+func (o *repairOptions) noteSaved(ref store.Ref, out string, s repair.Salvaged) {
+	for _, c := range s.Changed {
+		if c.Code == "lane_leaf" {
+			o.out.note("note: `drover log` shows all entries, and `drover navigate` sets a lane elsewhere")
+			break
+		}
+	}
+	place := filepath.Join(filepath.Dir(ref.Path), filepath.Base(out))
+	switch {
+	case s.ID != ref.ID:
+		o.out.note("note: the new session has the id %s; one that shall take the place of %s is saved in another folder as %s.db or .jsonl", escapeLine(s.ID), escapeLine(ref.ID), escapeLine(ref.ID))
+	case place == out:
+		o.out.note("note: move %s out of this folder: %s is the session then", escapeLine(ref.Path), escapeLine(out))
+	default:
+		o.out.note("note: to take the old one's place, move %s out of its folder, and then %s to %s", escapeLine(ref.Path), escapeLine(out), escapeLine(place))
+	}
 }
 
 // driverOf finds the driver of a name or of a file's ending, nil for none.

@@ -83,6 +83,7 @@ func (r *resourceFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(&r.instructions, "instructions", "", "with --skill, what else to tell it, as `TEXT`")
 	flags.StringVar(&r.template, "template", "", "send the prompt template with this `NAME`; TEXT holds its arguments")
 	flags.StringArrayVar(&r.args, "arg", nil, "with --template, one `ARGUMENT` as it is; may be repeated")
+	mayBeEmpty(flags, "instructions", "arg")
 }
 
 func (r *resourceFlags) given() bool { return r.skill != "" || r.template != "" }
@@ -90,11 +91,6 @@ func (r *resourceFlags) given() bool { return r.skill != "" || r.template != "" 
 // check refuses what does not go together.
 func (r *resourceFlags) check(cmd *cobra.Command, in *input) error {
 	changed := cmd.Flags().Changed
-	for _, name := range []string{"skill", "template"} {
-		if changed(name) && !r.given() {
-			return usagef("--%s needs a value", name)
-		}
-	}
 	switch {
 	case r.skill != "" && r.template != "":
 		return usagef("--skill and --template exclude each other")

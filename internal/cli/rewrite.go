@@ -16,6 +16,7 @@ type rewriteOptions struct {
 	base
 	session   string
 	selection rewrite.Selection
+	given     rewriteFlags // what parts of it were read from
 	prove     []string
 	dryRun    bool
 
@@ -36,20 +37,38 @@ only command that removes what a session's history says, and it cannot be undone
 The new file is built beside the old one, verified, and searched for everything that
 had to go, in every spelling that JSON has, before it takes the old one's place; then
 it is verified and searched again where it lies. Children of a dropped entry get its
-nearest kept ancestor as their parent, a tool call and its results go together, and
-the ledger keeps its numbers. --dry-run prints the plan and changes nothing.
+nearest kept ancestor as their parent, and the ledger keeps its numbers. A tool call
+and its results go together: to drop one result takes the answer with its call along,
+and with that all that the answer says; to keep it, replace the text with
+--redact-file. --dry-run names the entries that would go or change, 20 of them without
+-v, and changes nothing.
 
-An expression sees the entry as e, with id, seq, type, customType, role, timestamp
-(Unix ms), text, toolName, label, depth, lanes, onLeafPath, and the session as session,
-with id, cwd, createdAt, parentSessionId, generation, entries:
+Files that tools have written elsewhere are no part of a session, and stay. One is the
+full output of a command that was too long: bash keeps it in the folder for temporary
+files. Those that the session names and that are still there are told on stderr.
+
+An expression (EXPR) is of the language Expr (expr-lang.org), and true or false. It sees
+the entry as e, with id, seq, type, customType, role, timestamp (Unix ms), text,
+toolName, label, depth, lanes, onLeafPath, and the session as session, with id, cwd,
+createdAt, parentSessionId, generation, entries:
 
   drover rewrite S --drop-where 'e.role == "toolResult" && len(e.text) > 10000'
+  drover rewrite S --drop-where 'e.timestamp < date("2025-12-09").UnixMilli()'
+  drover rewrite S --drop-where 'e.text matches "(?i)password"'
+
+A day begins at midnight UTC; date("2025-12-09T08:00:00+01:00") is any instant.
 
 A redaction FILE has a rule a line, and empty lines and lines that begin with # mean
 nothing: the text before the first " ==> " is replaced by the text behind it wherever
-content can live, and regex:PATTERN stands for what a regular expression matches. Ids,
-names of tools and models and the like are never changed: a rule that matches one is
-refused.`
+content can live, and regex:PATTERN stands for what a regular expression matches:
+
+  Jörg Müller ==> [name]
+  regex:(?i)j(ö|oe)rg m(ü|ue)ller ==> [name]
+
+A text is also found where JSON escapes it, and where JSON stands within a text, as in
+the output of a tool; a pattern sees texts as they are, so that it misses what is
+escaped within them. Case counts unless the pattern begins with (?i). Ids, names of
+tools and models and the like are never changed: a rule that matches one is refused.`
 
 func newRewriteCmd(f *factory, runF func(context.Context, *rewriteOptions) error) *cobra.Command {
 	if runF == nil {
@@ -114,6 +133,7 @@ func (r *rewriteFlags) bind(cmd *cobra.Command, o *rewriteOptions) {
 // choose reads and compiles what was selected, before any session is read.
 func (o *rewriteOptions) choose(f *rewriteFlags) (err error) {
 	s := &o.selection
+	o.given = *f
 	if s.DropWhere, err = compileWhere("--drop-where", f.dropWhere); err != nil {
 		return err
 	}
@@ -136,9 +156,6 @@ func (o *rewriteOptions) choose(f *rewriteFlags) (err error) {
 func (o *rewriteOptions) check() error {
 	s := &o.selection
 	for _, text := range o.prove {
-		if text == "" {
-			return usagef("--prove needs a text")
-		}
 		if err := checkUTF8("--prove", []byte(text)); err != nil {
 			return err
 		}

@@ -119,6 +119,9 @@ func (o *rewriteOptions) checkTargets() error {
 			return err
 		}
 	}
+	if o.report != "" && filepath.Clean(o.report) == filepath.Clean(o.keepOriginal) {
+		return usagef("--report and --keep-original name one file: %s", escapeLine(o.report))
+	}
 	switch filepath.Ext(o.keepOriginal) {
 	case ".db", ".jsonl":
 		folder, err := os.Stat(filepath.Dir(o.keepOriginal))

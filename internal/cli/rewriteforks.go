@@ -12,6 +12,7 @@ import (
 type relative struct {
 	ref      store.Ref
 	relation string // fork, child or source
+	of       string // the session that it is a fork or child of, "" for a source
 	err      error  // why it could not be read
 }
 
@@ -49,7 +50,12 @@ func (o *rewriteOptions) related(ctx context.Context, r *rewriteResult) error {
 			r.held = append(r.held, all[i])
 		}
 	}
-	r.err = r.failure()
+	if !o.dryRun {
+		if r.again, err = o.commandsFor(ctx, r.held); err != nil {
+			return err
+		}
+	}
+	r.end = r.failure()
 	return nil
 }
 
@@ -77,17 +83,18 @@ func (o *rewriteOptions) relatives(ctx context.Context, ref store.Ref) ([]relati
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{ref.ID: true}
+	known := map[string]bool{ref.ID: true}
+	taken := make(map[string]bool) // by path: each file of a session may hold its own copy
 	var found []relative
 	for more := true; more; {
 		more = false
 		for _, l := range listed {
-			relation := relationOf(l, seen)
-			if relation == "" || seen[l.Ref.ID] {
+			relation, of := relationOf(l, known)
+			if relation == "" || taken[l.Ref.Path] || l.Ref.ID == ref.ID {
 				continue
 			}
-			seen[l.Ref.ID], more = true, true
-			found = append(found, relative{ref: l.Ref, relation: relation, err: l.Err})
+			known[l.Ref.ID], taken[l.Ref.Path], more = true, true, true
+			found = append(found, relative{ref: l.Ref, relation: relation, of: of, err: l.Err})
 		}
 	}
 	own, err := o.repo.Header(ctx, ref)
@@ -95,20 +102,20 @@ func (o *rewriteOptions) relatives(ctx context.Context, ref store.Ref) ([]relati
 		return nil, err
 	}
 	for _, l := range listed {
-		if l.Ref.ID == own.ParentSessionID && !seen[l.Ref.ID] {
+		if l.Ref.ID == own.ParentSessionID && !known[l.Ref.ID] {
 			found = append(found, relative{ref: l.Ref, relation: "source", err: l.Err})
 		}
 	}
 	return found, nil
 }
 
-// relationOf is how a session is related to those that are known.
-func relationOf(l store.Listed, known map[string]bool) string {
-	if known[l.Header.ParentSessionID] {
-		return "fork"
+// relationOf is how a session is related to one of those that are known, and to which.
+func relationOf(l store.Listed, known map[string]bool) (relation, of string) {
+	if parent := l.Header.ParentSessionID; known[parent] {
+		return "fork", parent
 	}
 	if parent, ok := rawjson.GetString(l.Header.Spawn, "parentSessionId"); ok && known[parent] {
-		return "child"
+		return "child", parent
 	}
-	return ""
+	return "", ""
 }

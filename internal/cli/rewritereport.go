@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os/user"
+	"strings"
 
 	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/rewrite"
@@ -14,6 +15,8 @@ type rewriteResult struct {
 	rewritten
 	forks []rewritten // with --include-forks
 	held  []relative  // what still holds a copy
+	end   error       // what the command ends with, when the session itself is done, too
+	again []string    // the commands that rewrite those in the same way
 }
 
 // failure is what the command ends with once the session itself is done.
@@ -30,13 +33,16 @@ func (r *rewriteResult) failure() error {
 	case len(r.held) > 0:
 		f := &failure{code: exitPartial, tag: "held_elsewhere", details: func(d *object) { d.held(r.held) }}
 		f.message = fmt.Sprintf("%d related session(s) hold what was to go, the first is %s, a %s", len(r.held), r.held[0].ref.ID, r.held[0].relation)
+		if len(r.again) > 0 {
+			return f.withHint("this session is done; rewrite the others with `%s`", strings.Join(r.again, "` and `"))
+		}
 		return f.withHint("--include-forks rewrites forks and children too; a source is rewritten by itself")
 	}
 	return nil
 }
 
 func (o *rewriteOptions) printRewrite(r *rewriteResult) error {
-	return o.out.result(r.err, func(d *object) { o.write(d, r) }, func(w io.Writer) error {
+	return o.out.result(r.end, func(d *object) { o.write(d, r) }, func(w io.Writer) error {
 		p := &lines{w: w}
 		o.describe(p, &r.rewritten)
 		for i := range r.forks {
@@ -151,8 +157,12 @@ func (o *rewriteOptions) describe(p *lines, r *rewritten) {
 	if n.Attachments > 0 && !o.selection.Rules.Empty() {
 		p.line("  %d attachments were not looked into", n.Attachments)
 	}
-	for _, d := range n.Derived {
-		p.line("  made from what goes: %s %s", d.Type, escapeLine(d.EntryID))
+	if o.dryRun {
+		o.describeFates(p, n)
+	} else {
+		for _, d := range n.Derived {
+			p.line("  made from what goes: %s %s", d.Type, escapeLine(d.EntryID))
+		}
 	}
 	for _, m := range n.Structural {
 		p.line("  cannot be changed: %s", escapeLine(m.String()))
@@ -238,9 +248,9 @@ func (o *rewriteOptions) writeReport(r *rewriteResult) error {
 		return err
 	})
 	if err != nil {
-		return firstOf(r.err, fmt.Errorf("write the report: %w", err))
+		return firstOf(r.end, fmt.Errorf("write the report: %w", err))
 	}
-	return r.err
+	return r.end
 }
 
 // whoami names the user who runs this process.

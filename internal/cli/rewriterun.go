@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/rewrite"
@@ -20,6 +21,7 @@ type rewritten struct {
 	before  int64         // bytes
 	after   *int64        // nil when nothing was written
 	proven  *proven       // nil when nothing had to be proven, or was
+	outside []string      // files that the session names, and that stay
 	err     error
 }
 
@@ -48,13 +50,19 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 	if item.plan == nil {
 		return item.err
 	}
-	result := &rewriteResult{rewritten: item}
+	result := &rewriteResult{rewritten: item, end: item.err}
 	if err := o.related(ctx, result); err != nil {
 		return bySignal(ctx, firstOf(item.err, err))
 	}
 	if item.err == nil && o.report != "" && !o.dryRun {
-		result.err = o.writeReport(result)
+		result.end = o.writeReport(result)
 	}
+	outside := item.outside
+	for _, f := range result.forks {
+		outside = append(outside, f.outside...)
+	}
+	slices.Sort(outside) // forks name the same files
+	o.warnOutside(slices.Compact(outside))
 	return o.printRewrite(result)
 }
 
@@ -99,6 +107,9 @@ func (o *rewriteOptions) rewriteOne(ctx context.Context, ref store.Ref, s *rewri
 		item.before = files.size
 		err = files.check(o.removeBackups)
 	}
+	if err == nil {
+		err = o.repo.Sole(ctx, ref)
+	}
 	switch {
 	case err != nil:
 	case o.dryRun:
@@ -131,7 +142,11 @@ func (o *rewriteOptions) plan(ctx context.Context, item *rewritten, q store.Quer
 	if err = firstOf(err, snap.Close()); err != nil {
 		return err
 	}
-	return item.plan.Refusal()
+	if err := item.plan.Refusal(); err != nil || o.out.quiet || o.proof(item.plan).Empty() {
+		return err
+	}
+	item.outside, err = outsideFiles(ctx, q)
+	return err
 }
 
 // nothingToDo finds out whether a plan without changes leaves nothing to do: the
@@ -305,8 +320,12 @@ func rewriteFailure(err error, at string) error {
 	if errors.Is(err, rewrite.ErrEmptyKey) || errors.Is(err, rewrite.ErrEndless) {
 		return usagef("--redact-file: %v", err)
 	}
-	if at != "" {
-		return busyHint(err, at)
+	if at == "" {
+		return err
+	}
+	err = busyHint(err, at)
+	if f, ok := errors.AsType[*failure](err); ok && f.tag == "lane_busy" {
+		return f.withHint("%s; `drover abort %s` gives it up", f.hint, at)
 	}
 	return err
 }

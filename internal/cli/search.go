@@ -196,6 +196,9 @@ func (o *searchOptions) ask(ctx context.Context, path string, q search.Query) (a
 	return answer, err
 }
 
+// longSync is how many take so long to read that it is told, on a terminal or not.
+const longSync = 100
+
 func (o *searchOptions) sync(ctx context.Context, x *search.Index, answer *found) error {
 	if o.noSync {
 		return nil
@@ -208,8 +211,15 @@ func (o *searchOptions) sync(ctx context.Context, x *search.Index, answer *found
 	}
 	bar := o.out.newProgress("index")
 	defer bar.end()
+	told := false
 	done, err := x.Sync(ctx, o.repo, search.SyncOptions{
-		Progress: bar.count,
+		Progress: func(done, total int) {
+			if total >= longSync && !told {
+				told = true
+				o.out.note("note: %d sessions are read into the search index; the next search reads only what has changed", total)
+			}
+			bar.count(done, total)
+		},
 		Skipped: func(l store.Listed) {
 			o.out.note("not searched: %s: %s", escapeLine(l.Ref.Path), escapeLine(explain(l.Err).message))
 		},

@@ -47,6 +47,7 @@ the summary and the newest messages only. Nothing is removed from the session.` 
 	o.bind(cmd)
 	o.laneFlags.bindLasting(cmd)
 	cmd.Flags().StringVar(&o.instructions, "instructions", "", "what the summary should look at, as `TEXT`")
+	mayBeEmpty(cmd.Flags(), "instructions")
 	return cmd
 }
 
@@ -107,9 +108,6 @@ model summarizes it for the new place.` +
 			if err := o.check(); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("label") && o.label == "" {
-				return usagef("--label: the label is empty")
-			}
 			if err := checkOneLine("--label", o.label); err != nil {
 				return err
 			}
@@ -128,6 +126,7 @@ model summarizes it for the new place.` +
 	flags.BoolVar(&o.summarize, "summarize", false, "summarize what the lane leaves behind")
 	flags.StringVar(&o.label, "label", "", "label the target with this `TEXT`")
 	flags.StringVar(&o.instructions, "instructions", "", "what the summary should look at, as `TEXT`")
+	mayBeEmpty(flags, "instructions")
 	return cmd
 }
 

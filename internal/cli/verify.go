@@ -32,8 +32,9 @@ func newVerifyCmd(f *factory, runF func(context.Context, *verifyOptions) error) 
 		Long: `Check sessions against every invariant of the store: framing, ids, parents,
 sequence numbers, lanes, operations, what is pending, and the totals against the
 usage ledger. Nothing is written, unless --repair-index asks for it: then what is
-derived from the entries and the ledger is made anew before the check. Warnings
-alone are no failure. With --all, the temporary files of sessions that never came
+derived from the entries and the ledger is made anew before the check; a session for
+which that cannot be done, as another process owns it, is checked all the same.
+Warnings alone are no failure. With --all, the temporary files of sessions that never came
 into being are told as well; the next session that is made removes them.` +
 			exitHelp(exitOK, exitUsage, exitPartial, exitNotFound, exitCorrupt, exitIO, exitVersion, exitRefused, exitLocked),
 		ValidArgsFunction: completeSessions(f),
@@ -58,6 +59,8 @@ type verified struct {
 	target
 	counts   *store.Counts
 	problems []store.Problem
+	// unrepaired is why --repair-index could do nothing, which says nothing of damage.
+	unrepaired error
 }
 
 func runVerify(ctx context.Context, o *verifyOptions) error {
@@ -97,17 +100,19 @@ func (o *verifyOptions) verify(ctx context.Context, item *verified) {
 		item.problems = append(item.problems, store.ProblemOf(listing))
 		return
 	}
-	n, first := item.damage()
-	if n > 0 {
+	item.err = item.unrepaired
+	if n, first := item.damage(); n > 0 {
 		item.err = &failure{code: exitCorrupt, tag: "corrupt", message: fmt.Sprintf("session %s has %d problem(s), the first: %s", item.session, n, first)}
 	}
 }
 
 func (o *verifyOptions) check(ctx context.Context, item *verified) error {
 	if o.repair {
-		if err := o.repairIndex(ctx, item.ref); err != nil {
+		err := o.repairIndex(ctx, &item.target)
+		if codeOf(err) == exitCorrupt {
 			return err
 		}
+		item.unrepaired = err
 	}
 	view := o.repo.ViewToVerify
 	if o.fast {
@@ -128,8 +133,11 @@ func (o *verifyOptions) check(ctx context.Context, item *verified) error {
 }
 
 // repairIndex takes the session for as long as the repair needs it.
-func (o *verifyOptions) repairIndex(ctx context.Context, ref store.Ref) error {
-	s, err := o.repo.Open(ctx, ref)
+func (o *verifyOptions) repairIndex(ctx context.Context, t *target) error {
+	if err := t.convert(ctx, &o.base); err != nil {
+		return err
+	}
+	s, err := o.repo.Open(ctx, t.ref)
 	if err != nil {
 		return err
 	}
@@ -149,10 +157,15 @@ func (v *verified) damage() (n int, first string) {
 	return n, first
 }
 
+func (v *verified) sound() bool {
+	n, _ := v.damage()
+	return n == 0
+}
+
 func (v *verified) write(o *object) {
 	o.str("session", v.session)
 	o.optStr("path", v.ref.Path)
-	o.bool("ok", v.err == nil)
+	o.bool("ok", v.sound())
 	if v.counts == nil {
 		o.null("counts")
 	} else {
@@ -186,7 +199,7 @@ func (o *verifyOptions) report(items []verified) error {
 	for _, item := range items {
 		errs = append(errs, item.err)
 		problems += len(item.problems)
-		ok = ok && item.err == nil
+		ok = ok && item.sound()
 	}
 	return o.out.result(itemsFailure("sessions", errs), func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d) })
@@ -216,6 +229,8 @@ func (v *verified) print(p *lines) {
 	case f == nil:
 	case f.code == exitNotFound:
 		verdict = "not found" // or not the only one: nothing was looked at
+	case v.sound():
+		verdict = "not repaired"
 	default:
 		verdict = "damaged"
 	}
@@ -224,6 +239,9 @@ func (v *verified) print(p *lines) {
 			v.counts.Entries, v.counts.Usage, v.counts.Values, v.counts.Lists, v.counts.Lanes)
 	}
 	p.line("%s  %s", escapeLine(v.session), verdict)
+	if v.unrepaired != nil {
+		p.line("  not repaired: %s", escapeLine(explain(v.unrepaired).message))
+	}
 	for _, problem := range v.problems {
 		p.line("  %s %s: %s%s", problem.Severity, problem.Code, escapeLine(problem.Message), inBrackets(problem.Where))
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 
@@ -61,7 +62,8 @@ func (t *target) convert(ctx context.Context, b *base) error {
 	return err
 }
 
-// targets are the sessions that the arguments mean, or all of the repository. An
+// targets are the sessions that the arguments mean, or all of the repository. A
+// session that is named twice, by its id and its path as well, is taken once. An
 // argument that names no session is a target that failed.
 func (b *base) targets(ctx context.Context, args []string, all bool) ([]target, error) {
 	var found []target
@@ -75,15 +77,30 @@ func (b *base) targets(ctx context.Context, args []string, all bool) ([]target, 
 		}
 		return found, nil
 	}
+	named := map[string]bool{}
 	for _, arg := range args {
 		ref, err := b.resolve(ctx, arg)
 		if err != nil {
 			found = append(found, target{session: arg, err: err})
 			continue
 		}
-		found = append(found, target{session: ref.ID, ref: ref})
+		if file := realPath(ref.Path); !named[file] {
+			named[file] = true
+			found = append(found, target{session: ref.ID, ref: ref})
+		}
 	}
 	return found, ctx.Err()
+}
+
+// realPath is a path that is the same for every way to name a file.
+func realPath(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 // severalArgs are the sessions of a command that takes SESSION... or --all.

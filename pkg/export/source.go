@@ -169,6 +169,18 @@ func (s *Source) find(leaf, lane string) (int32, error) {
 // wanted tells whether an entry goes out.
 func (s *Source) wanted(i int32) bool { return s.o.AllBranches || s.marks[i]&onPath != 0 }
 
+// LeftOut counts the entries that do not go out, since they are on other branches than
+// the lane's path.
+func (s *Source) LeftOut() int {
+	n := 0
+	for i := range s.ids.len() {
+		if !s.wanted(int32(i)) {
+			n++
+		}
+	}
+	return n
+}
+
 // entries yields the entries that go out and that pick agrees to, in sequence
 // order, redacted.
 func (s *Source) entries(ctx context.Context, pick func(int32) bool) iter.Seq2[int32, *store.Entry] {

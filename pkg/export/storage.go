@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/internal/redact"
@@ -26,9 +27,10 @@ func (s *Source) Busy() string { return s.busy }
 // matches. Closing it closes the source.
 func (s *Source) Snapshot() (*store.Snapshot, error) {
 	snap := *s.snap
-	snap.Header = s.header
+	snap.Header, snap.Outline = s.header, nil
 	r := s.o.Redact
 	if r == nil {
+		snap.Records = wellFormed(s.snap.Records)
 		return &snap, nil
 	}
 	if s.busy != "" {
@@ -37,9 +39,8 @@ func (s *Source) Snapshot() (*store.Snapshot, error) {
 	if err := s.checkValues(r); err != nil {
 		return nil, err
 	}
-	snap.Outline = nil
 	snap.Records = func(yield func(store.Record, error) bool) {
-		for rec, err := range s.snap.Records {
+		for rec, err := range wellFormed(s.snap.Records) {
 			if err == nil && !redactRecord(r, &rec) {
 				continue
 			}
@@ -49,6 +50,42 @@ func (s *Source) Snapshot() (*store.Snapshot, error) {
 		}
 	}
 	return &snap, nil
+}
+
+// wellFormed ends with *store.Corrupt at a payload that is no JSON: what is written is
+// read by others.
+func wellFormed(records iter.Seq2[store.Record, error]) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for rec, err := range records {
+			if err == nil {
+				err = checkJSON(&rec)
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func checkJSON(rec *store.Record) error {
+	var texts [2]json.RawMessage
+	switch {
+	case rec.Entry != nil:
+		texts[0] = rec.Entry.Payload
+	case rec.Usage != nil:
+		texts = [2]json.RawMessage{rec.Usage.Usage, rec.Usage.Details}
+	default:
+		texts[0] = rec.Value
+	}
+	for _, text := range texts {
+		if text == nil {
+			continue
+		}
+		if err := rawjson.Valid(text); err != nil {
+			return &store.Corrupt{Offset: -1, Msg: fmt.Sprintf("%s is no JSON: %v", rec.Name(), err)}
+		}
+	}
+	return nil
 }
 
 // checkValues looks at what stands beside the tree.

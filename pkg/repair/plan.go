@@ -30,6 +30,7 @@ type surveyor struct {
 	last    int64
 	kinds   map[string]store.IDKind
 	gone    map[string]string // parents of entries that are not kept
+	stand   []standing        // the kept entries, in their order
 	cells   map[store.Address]store.WriteKind
 	lanes   map[string]*lane
 	targets []placed // values that belong to an entry
@@ -42,9 +43,6 @@ type placed struct {
 	seq   int64
 	value json.RawMessage
 }
-
-// lane is what is left of a lane's values.
-type lane struct{ leaf, config, state *placed }
 
 func (s *salvage) survey() (*plan, error) {
 	v := &surveyor{
@@ -122,7 +120,9 @@ func (v *surveyor) entry(e *store.Entry) (code, why string) {
 		v.gone[e.ID] = e.ParentID
 		return code, why
 	}
-	if parent := v.kept(e.ParentID); parent != e.ParentID {
+	parent := v.kept(e.ParentID)
+	v.stand = append(v.stand, standing{e.ID, parent})
+	if parent != e.ParentID {
 		v.parent[v.n] = parent
 		if parent == "" {
 			v.change("reparented", "entry "+e.ID, "parent %s is lost, and no ancestor of it is known: the entry is a root", e.ParentID)
@@ -224,8 +224,10 @@ func (v *surveyor) settle() {
 	if v.lanes[store.MainLane] == nil {
 		v.lanes[store.MainLane] = &lane{}
 	}
-	for _, name := range slices.Sorted(maps.Keys(v.lanes)) {
-		v.settleLane(name, v.lanes[name])
+	names := slices.Sorted(maps.Keys(v.lanes))
+	v.settleLeaves(names)
+	for _, name := range names {
+		v.settleState(name, v.lanes[name])
 	}
 }
 
@@ -233,47 +235,4 @@ func (v *surveyor) drop(p placed, code, why string) {
 	v.skip[p.n] = true
 	v.done.Values--
 	v.lose(store.Loss{Code: code, Where: p.addr.String(), Message: why})
-}
-
-// settleLane makes a lane stand where its entries allow it to.
-func (v *surveyor) settleLane(name string, l *lane) {
-	if l.leaf == nil {
-		v.add(name, store.LaneLeaf(name).Address(), "null", "its leaf is lost: the lane stands before the first entry")
-	} else {
-		v.settleLeaf(name, l.leaf)
-	}
-	idle := `{"currentOperationId":null,"pendingNextRun":[]}`
-	switch {
-	case l.state == nil:
-		v.add(name, store.LaneStateOf(name).Address(), idle, "its state is lost: the lane is idle")
-	case v.refused.operations:
-		v.value[l.state.n] = json.RawMessage(idle)
-		v.change("lane_idle", "lane "+name, "its operation and what was queued is left out: the lane is idle")
-	}
-}
-
-func (v *surveyor) settleLeaf(name string, leaf *placed) {
-	id, err := rawjson.Unquote(leaf.value)
-	if string(leaf.value) == "null" {
-		return
-	}
-	kept := v.kept(id)
-	if err == nil && kept == id {
-		return
-	}
-	raw, _ := store.LeafID(kept).AppendJSON(nil) // of an id, which cannot fail
-	v.value[leaf.n] = raw
-	if kept == "" {
-		v.change("lane_leaf", "lane "+name, "its leaf is lost, and no ancestor of it is known: the lane stands before the first entry")
-	} else {
-		v.change("lane_leaf", "lane "+name, "its leaf is lost: the lane stands on %s, the nearest kept ancestor", kept)
-	}
-}
-
-// add completes a lane with a value that a session must have.
-func (v *surveyor) add(name string, addr store.Address, value, why string) {
-	v.extra = append(v.extra, store.Record{Kind: store.KindValue, Op: store.OpSet, Seq: v.next, Address: addr, Value: json.RawMessage(value)})
-	v.next++
-	v.done.Values++
-	v.change("lane_incomplete", "lane "+name, "%s", why)
 }

@@ -41,10 +41,10 @@ type Salvaged struct {
 const maxRounds = 8
 
 // Salvage writes what can be read of a damaged session into a new one, and tells
-// everything that was not kept. Nothing is made up: an entry whose parent is lost
+// everything that was not kept. No content is made up: an entry whose parent is lost
 // hangs on its nearest kept ancestor, or is a root where that is not known; a
-// lane whose leaf is lost goes back in the same way; what the checker refuses is
-// left out, and operations when they do not fit together any more. The source is
+// lane whose leaf is lost goes back in the same way, and where no ancestor is known
+// it stands on the newest kept entry; what the checker refuses is left out, and operations when they do not fit together any more. The source is
 // not changed, and the result passes Verify. Out is ErrExists when it is there.
 func Salvage(ctx context.Context, o SalvageOptions) (Salvaged, error) {
 	id := strings.TrimSuffix(filepath.Base(o.Out), o.To.Ext())

@@ -52,7 +52,7 @@ func choose(ctx context.Context, snap *store.Snapshot, s *Selection) (*cut, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &cut{tree: t, drop: make([]bool, len(t.nodes)), derived: make([]bool, len(t.nodes))}
+	c := &cut{tree: t, drop: make([]bool, len(t.nodes)), derived: make([]bool, len(t.nodes)), with: make(map[int32]int32)}
 	if s.cuts() {
 		if s.Derived == DerivedRedact {
 			t.hashes = make([]uint64, len(t.nodes))

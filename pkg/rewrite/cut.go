@@ -7,11 +7,13 @@ type cut struct {
 	*tree
 	drop  []bool
 	stand []int32 // the nearest kept entry at or above, none at the root
-	// derived are the entries whose content was made from what is dropped.
+	// derived are the entries whose content was made from what is dropped, and that
+	// are not dropped themselves, unless for that.
 	derived []bool
 	ids     []string            // the new ids, nil where they stay
 	kept    map[uint64]struct{} // the hashes of kept messages, for retained tails
 	paired  int                 // entries that go because of their tool call or result
+	with    map[int32]int32     // that call or result, of those
 }
 
 func (c *cut) dropped(id string) bool {
@@ -69,22 +71,23 @@ func (c *cut) settle(d Derived) {
 // more went. The message that made a call stays when all that goes of its results
 // is beside what goes on from it: nothing that is kept has seen them.
 func (c *cut) pair() (more bool) {
-	goes := func(i int32) {
+	goes := func(i, with int32) {
 		if !c.drop[i] {
 			c.drop[i], more = true, true
 			c.paired++
+			c.with[i] = with
 		}
 	}
 	lives := c.living()
 	goesOn := c.goingOn(lives)
 	for i, n := range c.nodes {
 		if n.call != none && c.drop[i] && (lives[i] || !goesOn[n.call]) {
-			goes(n.call)
+			goes(n.call, int32(i))
 		}
 	}
 	for i, n := range c.nodes {
 		if n.call != none && c.drop[n.call] {
-			goes(int32(i))
+			goes(int32(i), n.call)
 		}
 	}
 	return more

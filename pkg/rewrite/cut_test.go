@@ -175,6 +175,30 @@ func TestDerived(t *testing.T) {
 	}
 }
 
+// Summaries that go with the branch that they are of are not asked about. One that
+// stays is, also when it was made from a summary that goes.
+func TestDerivedThatGoes(t *testing.T) {
+	for _, tt := range []struct{ branch, derived string }{
+		{"u1", ""},
+		{"c1", ""},
+		{"x1", "b1"},
+	} {
+		w := newWorld(t, jsonl.Driver{})
+		ids := w.conversation(summarized + "c3 x2 compaction\n")
+		p, err := w.plan(&rewrite.Selection{DropBranches: []string{ids[tt.branch]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []rewrite.DerivedEntry
+		for _, name := range strings.Fields(tt.derived) {
+			want = append(want, rewrite.DerivedEntry{EntryID: ids[name], Type: store.TypeBranchSummary})
+		}
+		if diff := cmp.Diff(want, p.Derived); diff != "" {
+			t.Errorf("below %s (-want +got):\n%s", tt.branch, diff)
+		}
+	}
+}
+
 func TestDerivedRedact(t *testing.T) {
 	w := newWorld(t, jsonl.Driver{})
 	ids := w.conversation(summarized)

@@ -9,13 +9,13 @@ import (
 
 // derive marks what was made from dropped content, directly or through another
 // summary: a compaction by any entry above it, the summary of a branch by any of
-// the branch.
+// the branch. What goes by itself is none: only what would stay is to be decided about.
 func (c *cut) derive() {
 	tainted := make([]bool, len(c.nodes)) // the entry, or one above it
 	for i, n := range c.nodes {
 		above := n.parent != none && tainted[n.parent]
 		switch {
-		case !n.derives:
+		case !n.derives, c.drop[i] && !c.derived[i]:
 			c.derived[i] = false
 		case c.from[int32(i)] != "":
 			c.derived[i] = c.branchTainted(int32(i))

@@ -110,10 +110,7 @@ func (r *Rewrite) verify(ctx context.Context, q store.Reader, seen func(*store.R
 	return ctx.Err()
 }
 
-// noteKey is the header's member that records rewrites: when, why, how much,
-// never what (D54).
-const noteKey = `"rewrites"`
-
+// note is what the header records of a rewrite: when, why, how much, never what (D54).
 func (r *Rewrite) note() store.HeaderField {
 	p := r.Plan
 	b := append([]byte(nil), `{"generation":`...)
@@ -131,7 +128,7 @@ func (r *Rewrite) note() store.HeaderField {
 	} {
 		b = rawjson.AppendInt(append(b, n.key...), n.n)
 	}
-	return store.HeaderField{Key: []byte(noteKey), Value: append(b, '}')}
+	return store.HeaderField{Key: []byte(store.RewritesKey), Value: append(b, '}')}
 }
 
 // noted is a header's unknown fields with one more record of a rewrite.
@@ -139,7 +136,7 @@ func noted(fields []store.HeaderField, note store.HeaderField) []store.HeaderFie
 	all := []byte{'['}
 	var out []store.HeaderField
 	for _, f := range fields {
-		if string(f.Key) != noteKey {
+		if string(f.Key) != store.RewritesKey {
 			out = append(out, f)
 			continue
 		}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/store"
 )
 
-// DerivedEntry is a kept entry whose content was made from what is dropped.
+// DerivedEntry is an entry whose content was made from what is dropped, and that would
+// be kept but for that.
 type DerivedEntry struct {
 	EntryID string
 	Type    store.EntryType
@@ -171,7 +173,7 @@ func (e *DerivedContent) Tag() string { return "DerivedContent" }
 type StructuralMatch struct{ Matches []Match }
 
 func (e *StructuralMatch) Error() string {
-	return fmt.Sprintf("a rule matches where nothing may be changed: %s%s", e.Matches[0], others(len(e.Matches)))
+	return fmt.Sprintf("a rule matches where nothing may be changed: %s", someOf(e.Matches))
 }
 
 // Tag is the refusal's stable name.
@@ -181,17 +183,29 @@ func (e *StructuralMatch) Tag() string { return "StructuralMatch" }
 type NotProven struct{ Matches []Match }
 
 func (e *NotProven) Error() string {
-	return fmt.Sprintf("a text or id that must go is still there: %s%s", e.Matches[0], others(len(e.Matches)))
+	return fmt.Sprintf("a text or id that must go is still there: %s", someOf(e.Matches))
 }
 
 // Tag is the refusal's stable name.
 func (e *NotProven) Tag() string { return "NotProven" }
 
-func others(n int) string {
-	if n == 1 {
-		return ""
+// named is how many places an error names.
+const named = 5
+
+// someOf names the first places, and counts the rest.
+func someOf(all []Match) string {
+	var text strings.Builder
+	for i, m := range all {
+		if i == named {
+			fmt.Fprintf(&text, "; and %d other places", len(all)-i)
+			break
+		}
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		text.WriteString(m.String())
 	}
-	return fmt.Sprintf(", and %d other places", n-1)
+	return text.String()
 }
 
 // String names the place.

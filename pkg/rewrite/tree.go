@@ -19,6 +19,7 @@ type node struct {
 	store.Structure
 	parent int32
 	depth  int32 // 0 for a root
+	role   message.Role
 	// call is the assistant message whose call this tool result answers.
 	call int32
 	// maker is the newest assistant message with tool calls on the path, this one
@@ -115,7 +116,8 @@ func (t *tree) read(i int32, e *store.Entry) {
 	if t.hashes != nil {
 		t.hashes[i] = maphash.Bytes(t.seed, m)
 	}
-	switch m.Role() {
+	n.role = m.Role()
+	switch n.role {
 	case message.RoleAssistant:
 		if made := m.ToolCalls(); len(made) > 0 {
 			n.maker = i

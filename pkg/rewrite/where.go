@@ -3,6 +3,7 @@ package rewrite
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/expr-lang/expr"
@@ -89,11 +90,29 @@ func (w *Where) bad(err error) error {
 	bad := &BadWhere{Source: w.source, Msg: err.Error()}
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		bad.Msg = strings.NewReplacer("type rewrite.EntryFields", "e", "type rewrite.SessionFields", "session").Replace(at.Message)
+		if strings.Contains(at.Message, "has no field") {
+			bad.Msg += fieldsOf(at.Message)
+		}
 		if at.Line > 0 && at.Line <= strings.Count(w.source, "\n")+1 {
 			bad.Line, bad.Column = at.Line, at.Column+1
 		}
 	}
 	return bad
+}
+
+// fieldsOf names the fields of the type that a message is about.
+func fieldsOf(message string) string {
+	t := reflect.TypeFor[EntryFields]()
+	if strings.Contains(message, "rewrite.SessionFields") {
+		t = reflect.TypeFor[SessionFields]()
+	} else if !strings.Contains(message, "rewrite.EntryFields") {
+		return ""
+	}
+	var names []string
+	for field := range t.Fields() {
+		names = append(names, field.Tag.Get("expr"))
+	}
+	return "; it has " + strings.Join(names, ", ")
 }
 
 // holds evaluates the expression. It fails with *BadWhere.

@@ -56,8 +56,8 @@ func (c *Claimed) Close() error {
 func backupSuffixes() []string { return []string{".bak", ".v3.bak"} }
 
 // removeBackups removes the backups of a session in its own and in other
-// encodings, but not those of another file that holds the same id. Behind a link
-// they lie beside the file.
+// encodings, but not those of another file that holds the same id, or has the name
+// that the session's would have. Behind a link they lie beside the file.
 func (r *Repo) removeBackups(ref Ref) error {
 	stores := []string{ref.Path}
 	var others []string
@@ -67,7 +67,7 @@ func (r *Repo) removeBackups(ref Ref) error {
 		stores = append(stores, file.Path)
 	}
 	for _, d := range r.o.Drivers {
-		others = append(others, r.path(d, ref.ID))
+		others = append(others, r.path(d, ref.ID), r.beside(ref, d)) // its name need not be the id
 		if linked {
 			others = append(others, r.beside(file, d))
 		}

@@ -34,6 +34,7 @@ type ForkOptions struct {
 // Fork is what a fork copied.
 type Fork struct {
 	Ref     Ref
+	Parent  string // the id in the source's header, which its file may not be named after
 	Entries int
 	Lanes   []string
 }
@@ -59,7 +60,7 @@ func (r *Repo) Fork(ctx context.Context, src Ref, open *Session, o ForkOptions) 
 		o.Backend = src.Backend
 	}
 	f := forker{options: o, now: r.o.Now()}
-	ref, release, err := r.writeFrom(ctx, o.ID, o.Backend, BuildOptions{}, func() (*Snapshot, error) {
+	ref, release, err := r.writeFrom(ctx, o.ID, ImportOptions{Backend: o.Backend}, func() (*Snapshot, error) {
 		snap, err := r.moment(ctx, src, open)
 		if err != nil {
 			return nil, err
@@ -70,7 +71,7 @@ func (r *Repo) Fork(ctx context.Context, src Ref, open *Session, o ForkOptions) 
 		return Fork{}, fmt.Errorf("fork session %s: %w", src.ID, err)
 	}
 	release()
-	return Fork{Ref: ref, Entries: f.entries, Lanes: f.lanes}, nil
+	return Fork{Ref: ref, Parent: f.of, Entries: f.entries, Lanes: f.lanes}, nil
 }
 
 // moment reads the source: in its commit queue when it is open here, otherwise
@@ -119,6 +120,7 @@ type forker struct {
 	parent  map[string]string // by entry id
 	path    map[string]bool   // entries to copy, branch scope only
 	point   LeafID            // main's leaf, branch scope only
+	of      string            // the source's id
 	entries int
 	lanes   []string
 }
@@ -128,6 +130,7 @@ func (f *forker) fork(src *Snapshot) (*Snapshot, error) {
 		return nil, errors.Join(err, src.Close())
 	}
 	h := src.Header
+	f.of = h.ID
 	h.ParentSessionID, h.ID = h.ID, f.options.ID
 	h.StorageVersion, h.CreatedAt, h.Generation = StorageVersion, f.now, 1
 	h.Spawn, h.Source, h.LegacyParentSessionPath, h.LegacySessionID, h.Extra = nil, nil, "", "", nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/drover-run/drover/internal/rawjson"
 )
@@ -33,6 +34,15 @@ type Header struct {
 type HeaderField struct {
 	Key   json.RawMessage // quoted
 	Value json.RawMessage
+}
+
+// RewritesKey is the quoted key of the member in Extra that records what rewrites
+// took out of the session.
+const RewritesKey = `"rewrites"`
+
+// Rewritten reports a session out of which a rewrite took something.
+func (h Header) Rewritten() bool {
+	return slices.ContainsFunc(h.Extra, func(f HeaderField) bool { return string(f.Key) == RewritesKey })
 }
 
 // AppendJSON writes the header object as the first line of a JSONL store holds

@@ -25,10 +25,12 @@ type MoveOptions struct {
 // Retirer is implemented by owned backends that can be given up for another store
 // of the same session.
 type Retirer interface {
-	// Retire gives the session's file the name backup, which must be free, or
-	// removes it when that is "", and closes the backend. Nothing is left under the
-	// old name. After an error the session stands as it was, or is gone as wanted.
-	Retire(ctx context.Context, backup string) error
+	// Retire calls succeed with what the session holds, while nobody else can write
+	// it and nothing that readers do can keep it from being given up. Then it gives
+	// the session's file the name backup, which must be free, or removes it when that
+	// is "", and closes the backend. Nothing is left under the old name. After an
+	// error the session stands as it was, or is gone as wanted.
+	Retire(ctx context.Context, backup string, succeed func(old *Snapshot) error) error
 }
 
 // BackupTaken refuses to keep a file under a name that another has.
@@ -115,13 +117,12 @@ func (r *Repo) build(ctx context.Context, ref, next Ref, d Driver, o MoveOptions
 	}
 	err = r.migrate(ctx, ref.Path, b)
 	if err == nil {
-		err = r.copyTo(ctx, b, ref.Path, next.Path, d, o.Judge)
-	}
-	if err == nil {
-		err = built()
-	}
-	if err == nil {
-		err = retire(ctx, b, backup)
+		err = retire(ctx, b, backup, func(old *Snapshot) error {
+			if err := r.copyTo(ctx, old, ref.Path, next.Path, d, o.Judge); err != nil {
+				return err
+			}
+			return built()
+		})
 	}
 	return errors.Join(err, b.Close())
 }
@@ -137,29 +138,25 @@ func backupOf(path string, o MoveOptions) (string, error) {
 	return backup, nil
 }
 
-func retire(ctx context.Context, b Backend, backup string) error {
+func retire(ctx context.Context, b Backend, backup string, succeed func(*Snapshot) error) error {
 	old, ok := b.(Retirer)
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	return old.Retire(ctx, backup)
+	return old.Retire(ctx, backup, succeed)
 }
 
 // copyTo builds the new store of a session that is owned and lies at old.
-func (r *Repo) copyTo(ctx context.Context, b Backend, old, path string, d Driver, judge func(context.Context, Reader) error) error {
+func (r *Repo) copyTo(ctx context.Context, snap *Snapshot, old, path string, d Driver, judge func(context.Context, Reader) error) error {
 	like, err := os.Stat(old)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an encoding may need no file
-		return err
-	}
-	snap, err := b.Snapshot(ctx)
-	if err != nil {
 		return err
 	}
 	next := *snap
 	next.Header.Generation++
 	next.Close = func() error { return nil }
 	defer r.making()()
-	err = d.Build(ctx, path, &next, BuildOptions{Sweep: true, Like: like, Judge: func(ctx context.Context, temp string) error {
+	return d.Build(ctx, path, &next, BuildOptions{Sweep: true, Like: like, Judge: func(ctx context.Context, temp string) error {
 		v, err := d.View(ctx, temp)
 		if err != nil {
 			return err
@@ -170,7 +167,6 @@ func (r *Repo) copyTo(ctx context.Context, b Backend, old, path string, d Driver
 		}
 		return errors.Join(err, v.Close())
 	}})
-	return errors.Join(err, snap.Close())
 }
 
 // identical wants a reader to give exactly the records of a snapshot.
@@ -247,28 +243,22 @@ func (r *Repo) retireOld(ctx context.Context, old, next Ref, o MoveOptions, prov
 	if err != nil {
 		return errors.Join(err, v.Close())
 	}
-	err = goesOn(ctx, b, v)
-	if err := errors.Join(err, v.Close()); err != nil {
-		return errors.Join(fmt.Errorf("%s and %s: %w", old.Path, next.Path, err), b.Close())
-	}
-	if err = proven(); err == nil {
-		err = retire(ctx, b, backup)
-	}
-	return errors.Join(err, b.Close())
+	err = retire(ctx, b, backup, func(before *Snapshot) error {
+		if err := goesOn(ctx, before, v); err != nil {
+			return fmt.Errorf("%s and %s: %w", old.Path, next.Path, err)
+		}
+		return proven()
+	})
+	return errors.Join(err, b.Close(), v.Close())
 }
 
 // goesOn wants next to be what a move made of old, or what became of that: a later
 // generation, with every entry and ledger row of the old one.
-func goesOn(ctx context.Context, old Backend, next Reader) error {
-	was, is := old.Header(), next.Header()
+func goesOn(ctx context.Context, before *Snapshot, next Reader) error {
+	was, is := before.Header, next.Header()
 	if was.ID != is.ID || was.Generation >= is.Generation {
 		return fmt.Errorf("neither is the successor of the other: %w", ErrExists)
 	}
-	before, err := old.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer before.Close()
 	after, err := next.Snapshot(ctx)
 	if err != nil {
 		return err

@@ -97,6 +97,17 @@ type Record struct {
 	Verdict *Verdict
 }
 
+// Name is what a message calls the record: its kind and id, or its address.
+func (r *Record) Name() string {
+	switch r.Kind {
+	case KindEntry:
+		return "entry " + r.Entry.ID
+	case KindUsage:
+		return "usage " + r.Usage.ID
+	}
+	return r.Address.String()
+}
+
 // Detach makes the record's payloads its own.
 func (r *Record) Detach() {
 	r.Value = bytes.Clone(r.Value)

@@ -102,7 +102,7 @@ func (r *Repo) Create(ctx context.Context, o CreateOptions) (*Session, Ref, erro
 	if err != nil {
 		return nil, Ref{}, fmt.Errorf("create session %s: %w", o.ID, err)
 	}
-	ref, release, err := r.write(ctx, snap, o.Backend, BuildOptions{})
+	ref, release, err := r.write(ctx, snap, ImportOptions{Backend: o.Backend})
 	if err != nil {
 		return nil, Ref{}, fmt.Errorf("create session %s: %w", o.ID, err)
 	}
@@ -146,13 +146,16 @@ type ImportOptions struct {
 	// Replace replaces a session of the same id, in the encoding that it has
 	// unless Backend names another; its generation goes up by one.
 	Replace bool
+	// Judge, if set, looks at each sound session that would be replaced, while it is
+	// owned. Its error keeps what is there. It does not close the reader.
+	Judge func(ctx context.Context, old Reader) error
 }
 
 // Import writes a whole prepared session. Without Replace an id that any
 // encoding of the repository has is ErrExists; a replaced one may not be open
 // anywhere. The caller closes the snapshot.
 func (r *Repo) Import(ctx context.Context, snap *Snapshot, o ImportOptions) (Ref, error) {
-	ref, release, err := r.write(ctx, snap, o.Backend, BuildOptions{Replace: o.Replace})
+	ref, release, err := r.write(ctx, snap, o)
 	if err != nil {
 		return Ref{}, fmt.Errorf("import session %s: %w", snap.Header.ID, err)
 	}
@@ -162,8 +165,8 @@ func (r *Repo) Import(ctx context.Context, snap *Snapshot, o ImportOptions) (Ref
 
 // write reserves the id in every encoding and writes the store. The caller
 // releases the reservation.
-func (r *Repo) write(ctx context.Context, snap *Snapshot, backend string, o BuildOptions) (Ref, func(), error) {
-	return r.writeFrom(ctx, snap.Header.ID, backend, o, func() (*Snapshot, error) {
+func (r *Repo) write(ctx context.Context, snap *Snapshot, o ImportOptions) (Ref, func(), error) {
+	return r.writeFrom(ctx, snap.Header.ID, o, func() (*Snapshot, error) {
 		kept := *snap
 		kept.Close = func() error { return nil } // the caller's
 		return &kept, nil
@@ -172,11 +175,11 @@ func (r *Repo) write(ctx context.Context, snap *Snapshot, backend string, o Buil
 
 // writeFrom is write for content that is only read once its id is reserved; it
 // closes the snapshot.
-func (r *Repo) writeFrom(ctx context.Context, id, backend string, o BuildOptions, source func() (*Snapshot, error)) (Ref, func(), error) {
+func (r *Repo) writeFrom(ctx context.Context, id string, o ImportOptions, source func() (*Snapshot, error)) (Ref, func(), error) {
 	if err := CheckID(id); err != nil {
 		return Ref{}, nil, err
 	}
-	d, err := r.driver(backend)
+	d, err := r.driver(o.Backend)
 	if err != nil {
 		return Ref{}, nil, err
 	}
@@ -189,7 +192,7 @@ func (r *Repo) writeFrom(ctx context.Context, id, backend string, o BuildOptions
 	}
 	old, err := r.holders(ctx, id)
 	if err == nil {
-		if backend == "" && len(old) > 0 {
+		if o.Backend == "" && len(old) > 0 {
 			d = old[0]
 		}
 		err = r.put(ctx, d, old, source, o)
@@ -202,7 +205,7 @@ func (r *Repo) writeFrom(ctx context.Context, id, backend string, o BuildOptions
 }
 
 // put writes the store in d, in place of the stores that old has.
-func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*Snapshot, error), o BuildOptions) error {
+func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*Snapshot, error), o ImportOptions) error {
 	if len(old) > 0 && !o.Replace {
 		return ErrExists
 	}
@@ -212,7 +215,7 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 	}
 	// Once it has been read, its closing says nothing about what was written.
 	defer func() { _ = snap.Close() }()
-	next, err := r.successor(ctx, snap, old)
+	next, err := r.successor(ctx, snap, old, o.Judge)
 	if err == nil && len(old) == 0 {
 		err = r.inherit(next)
 	}
@@ -226,13 +229,13 @@ func (r *Repo) put(ctx context.Context, d Driver, old []Driver, source func() (*
 		r.sweep(ctx)
 		defer r.making()()
 	}
-	if err := d.Build(ctx, r.path(d, next.Header.ID), next, o); err != nil {
+	if err := d.Build(ctx, r.path(d, next.Header.ID), next, BuildOptions{Replace: o.Replace}); err != nil {
 		return err
 	}
 	return r.retire(ctx, d, old, next.Header.ID)
 }
 
-func collision(o BuildOptions) error {
+func collision(o ImportOptions) error {
 	if o.Replace {
 		return ErrOpen
 	}
@@ -240,9 +243,9 @@ func collision(o BuildOptions) error {
 }
 
 // successor is the snapshot with a generation above those that it replaces. A
-// store that somebody owns or that is newer than this binary is not replaced; a
-// damaged one is, and has no generation.
-func (r *Repo) successor(ctx context.Context, snap *Snapshot, old []Driver) (*Snapshot, error) {
+// store that somebody owns, that is newer than this binary or that judge refuses is
+// not replaced; a damaged one is, and has no generation.
+func (r *Repo) successor(ctx context.Context, snap *Snapshot, old []Driver, judge func(context.Context, Reader) error) (*Snapshot, error) {
 	next := *snap
 	for _, d := range old {
 		b, err := d.Open(ctx, r.path(d, snap.Header.ID), r.o.Open)
@@ -254,7 +257,10 @@ func (r *Repo) successor(ctx context.Context, snap *Snapshot, old []Driver) (*Sn
 			return nil, err
 		}
 		next.Header.Generation = max(next.Header.Generation, b.Header().Generation+1)
-		if err := b.Close(); err != nil {
+		if judge != nil {
+			err = judge(ctx, b)
+		}
+		if err := errors.Join(err, b.Close()); err != nil {
 			return nil, err
 		}
 	}
@@ -287,6 +293,13 @@ func (r *Repo) holders(ctx context.Context, id string) ([]Driver, error) {
 		}
 	}
 	return found, nil
+}
+
+// Has reports whether the repository has a store of the id in any encoding, also one
+// that cannot be read.
+func (r *Repo) Has(ctx context.Context, id string) (bool, error) {
+	found, err := r.holders(ctx, id)
+	return len(found) > 0, err
 }
 
 // exists looks at the name first: what lies there need not be readable.

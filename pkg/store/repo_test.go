@@ -163,6 +163,27 @@ func TestOpenReleasesItsClaimOnFailure(t *testing.T) {
 	}
 }
 
+// TestImportJudgesWhatItReplaces keeps what the judge refuses to give up.
+func TestImportJudgesWhatItReplaces(t *testing.T) {
+	r, _, _ := twoBackends(t)
+	old := make1(t, r, store.CreateOptions{ID: "s1", Backend: "jsonl"})
+	precious := errors.New("precious")
+	var judged string
+	_, err := r.Import(t.Context(), store.NewSnapshot(store.Header{ID: "s1", StorageVersion: 1, Generation: 1}, nil), store.ImportOptions{
+		Backend: "memory", Replace: true,
+		Judge: func(_ context.Context, old store.Reader) error { judged = old.Header().ID; return precious },
+	})
+	if !errors.Is(err, precious) || judged != "s1" {
+		t.Errorf("judged %q: %v", judged, err)
+	}
+	if h, err := r.Header(t.Context(), old); err != nil || h.Generation != 1 {
+		t.Errorf("what was kept: generation %d, %v", h.Generation, err)
+	}
+	if lease, err := r.Lease(t.Context(), old); lease != nil || err != nil {
+		t.Errorf("it is still owned: %+v, %v", lease, err)
+	}
+}
+
 func TestImportReplacesAcrossEncodings(t *testing.T) {
 	r, _, _ := twoBackends(t)
 	old := make1(t, r, store.CreateOptions{ID: "s1", Backend: "memory"})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -398,6 +399,18 @@ func BenchmarkMutate(b *testing.B) {
 	for b.Loop() {
 		if err := s.Mutate(b.Context(), "main", func(*store.Mutator) error { return nil }); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestNoSequenceNumberIsLeft: a file from elsewhere can claim the last number. A commit
+// that would need it changes nothing, and says so.
+func TestNoSequenceNumberIsLeft(t *testing.T) {
+	for next, want := range map[int64]bool{math.MaxInt64 - 2: true, math.MaxInt64 - 1: false, math.MaxInt64: false} {
+		records, _, err := store.Prepare(store.Tx{noteA.Set(raw(`1`)), noteB.Set(raw(`2`))}, store.Base{NextSeq: next})
+		var corrupt *store.Corrupt
+		if fits := err == nil && len(records) == 2; fits != want || !want && !errors.As(err, &corrupt) {
+			t.Errorf("two writes from %d on: %d records, %v", next, len(records), err)
 		}
 	}
 }

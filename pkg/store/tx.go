@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/message"
@@ -118,8 +119,12 @@ func (s *Scratch) take(n int) ([]Record, []byte) {
 // caller's own bytes, as one can be a whole answer (D41): who keeps such a record
 // beyond the commit clones them (Record.Detach). A refusal is an *InvalidWrite, and
 // nothing of the transaction may then be applied (spec §1.4); a failed look-up is
-// returned as it is.
+// returned as it is. A session whose numbers are used up, which no number of commits
+// brings about, is *Corrupt.
 func Prepare(tx Tx, base Base) ([]Record, CommitResult, error) {
+	if base.NextSeq > math.MaxInt64-int64(len(tx)) {
+		return nil, CommitResult{}, &Corrupt{Offset: -1, Msg: fmt.Sprintf("there are no sequence numbers after %d", base.NextSeq-1)}
+	}
 	p := preparer{base: base, stamp: max(base.Now, base.Newest), seq: base.NextSeq}
 	var records []Record
 	records, p.values = base.Scratch.take(len(tx))

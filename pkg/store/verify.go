@@ -332,7 +332,7 @@ func (v *verifier) short(ctx context.Context, records iter.Seq2[Record, error]) 
 
 func (v *verifier) record(r *Record) {
 	if r.Seq <= v.last {
-		v.fail("sequence", recordName(r), "sequence number %d does not rise above %d", r.Seq, v.last)
+		v.fail("sequence", r.Name(), "sequence number %d does not rise above %d", r.Seq, v.last)
 	}
 	v.last = max(v.last, r.Seq)
 	for _, inspection := range v.inspections {
@@ -350,16 +350,6 @@ func (v *verifier) record(r *Record) {
 		v.counts.add(r, seen)
 		v.addressed(r)
 	}
-}
-
-func recordName(r *Record) string {
-	switch r.Kind {
-	case KindEntry:
-		return "entry " + r.Entry.ID
-	case KindUsage:
-		return "usage " + r.Usage.ID
-	}
-	return r.Address.String()
 }
 
 // checkStats compares the projection with the records. A session that was

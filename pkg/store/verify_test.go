@@ -159,6 +159,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		want []string
 	}{
 		"an entry under an entry's id":     {sound(messageRecord("e1", "", userText)), []string{"error duplicate_id entry e1: the id is taken by an earlier entry or usage row"}},
+		"usage without an id":              {sound(usageRecord("", "", `{}`)), []string{`error empty_id usage "": the id is empty`}},
 		"usage under an entry's id":        {sound(usageRecord("e1", "", `{}`)), []string{"error duplicate_id usage e1: the id is taken by an earlier entry or usage row"}},
 		"an entry under a usage row's id":  {sound(messageRecord("u1", "", userText)), []string{"error duplicate_id entry u1: the id is taken by an earlier entry or usage row"}},
 		"a parent that is missing":         {sound(messageRecord("e2", "gone", userText)), []string{"error missing_parent entry e2: parent gone does not exist"}},

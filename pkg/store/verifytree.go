@@ -85,6 +85,9 @@ type orphan struct {
 
 // take gives an id to an entry or a usage row, which what calls.
 func (v *verifier) take(what, id string, k known) {
+	if id == "" {
+		v.fail("empty_id", what+`""`, "the id is empty")
+	}
 	switch {
 	case v.place == nil:
 		key := KeyOf(id)

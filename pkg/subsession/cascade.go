@@ -110,9 +110,45 @@ func (e *TreeUnstable) Tag() string { return "TreeUnstable" }
 // ErrChildKept is why a session stays whose descendant had to stay.
 var ErrChildKept = errors.New("a descendant was kept")
 
+// Refusal is why Delete would refuse a plan as things stand, nil when it would not: a
+// *store.SeveralFiles, *Leased or *OpenOperation. No lease is taken to find out.
+func (c *Cascade) Refusal(p *Plan) error {
+	if err := p.several(); err != nil {
+		return err
+	}
+	var open []Operation
+	var held []*store.Held
+	for _, n := range p.Existing() {
+		if n.Lease != nil && n.Lease.Live {
+			held = append(held, &store.Held{Path: n.Ref.Path, Lease: *n.Lease})
+			continue // its owner may end what is open
+		}
+		open = append(open, n.Open...)
+	}
+	switch {
+	case len(held) > 0 && !c.Partial:
+		return &Leased{Held: held}
+	case len(open) > 0 && !c.Force:
+		return &OpenOperation{Operations: open}
+	}
+	return nil
+}
+
+// several is the first session of the plan that has another file: that one would bring
+// the session back.
+func (p *Plan) several() error {
+	for _, n := range p.Nodes {
+		if n.Several != nil {
+			return n.Several
+		}
+	}
+	return nil
+}
+
 // Delete deletes what a plan of the same root found, and what came into being
-// since. It fails, with nothing deleted, with *Leased, *OpenOperation,
-// *TreeUnstable, store.ErrOpen or *BadRef; what fails later is in the answer.
+// since. It fails, with nothing deleted, with *store.SeveralFiles, *Leased,
+// *OpenOperation, *TreeUnstable, store.ErrOpen or *BadRef; what fails later is in the
+// answer.
 func (c *Cascade) Delete(ctx context.Context, root Root) (*Deletion, error) {
 	plan, err := c.Plan(ctx, root)
 	if err != nil {
@@ -185,6 +221,9 @@ func (d *deleting) take(p *Plan) {
 
 // admit refuses what keeps the whole tree before anything is touched.
 func (d *deleting) admit(ctx context.Context) error {
+	if err := d.plan.several(); err != nil {
+		return err
+	}
 	var open []Operation
 	var held []*store.Held
 	for _, n := range d.plan.Existing() {

@@ -34,6 +34,7 @@ type Node struct {
 	Ref     store.Ref
 	Exists  bool  // its file is there
 	Damaged error // of a root that cannot be read: it goes, with what names it
+	Several error // its other files, as *store.SeveralFiles; nil when it has none
 	Lease   *store.Lease
 	Open    []Operation
 	Bytes   int64
@@ -111,6 +112,9 @@ func (c *Cascade) Plan(ctx context.Context, root Root) (*Plan, error) {
 	for _, s := range steps {
 		n := w.nodes[s.ID]
 		n.Step = s
+		if n.Exists {
+			n.Several = store.SoleAmong(m.files[n.ID], n.Ref)
+		}
 		p.Nodes = append(p.Nodes, n)
 	}
 	if !p.RootExists && !w.buried && len(p.Nodes) == 1 {
@@ -127,7 +131,8 @@ func (c *Cascade) Plan(ctx context.Context, root Root) (*Plan, error) {
 // lineage is the repository as the headers of its sessions show it.
 type lineage struct {
 	byID       map[string]store.Listed
-	spawned    map[string][]string // by the parent that the header names
+	files      map[string][]store.Listed // all that hold the id
+	spawned    map[string][]string       // by the parent that the header names
 	forks      map[string][]string
 	unreadable []string
 }
@@ -137,8 +142,9 @@ func (c *Cascade) newMap(ctx context.Context, root Root) (*lineage, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &lineage{byID: make(map[string]store.Listed), spawned: make(map[string][]string), forks: make(map[string][]string)}
+	m := &lineage{byID: make(map[string]store.Listed), files: make(map[string][]store.Listed), spawned: make(map[string][]string), forks: make(map[string][]string)}
 	for _, l := range listed {
+		m.files[l.Ref.ID] = append(m.files[l.Ref.ID], l)
 		if l.Ref.ID == root.ID && root.Ref.Path != "" && l.Ref.Path != root.Ref.Path {
 			continue // another file of the same id; the root names its own
 		}

@@ -17,6 +17,10 @@ func (d *deleting) own(ctx context.Context, now []*Node) (grown bool, err error)
 		if !n.Exists || d.blocked[n.ID] {
 			continue
 		}
+		if n.Several != nil { // a child that has come since
+			d.keep(n.ID, n.Several)
+			continue
+		}
 		if err := d.claim(ctx, n); err != nil {
 			return false, err
 		}

@@ -161,14 +161,15 @@ func (b *batch) file(ctx context.Context, c *candidate, tick func(int64)) (Item,
 	}
 	for again := 0; ; again++ {
 		rel, o := b.known.relate(c)
-		item, id, decided, err := b.decide(c, rel, o)
-		if decided || err != nil {
+		item, replace, err := b.decide(c, rel, o)
+		if item.Status != "" || err != nil {
 			return item, err
 		}
-		item, err = b.take(ctx, c, id, tick)
+		item, err = b.take(ctx, c, replace, tick)
 		var changed *Changed
+		var refused *Failure
 		switch {
-		case again == 2:
+		case again == 2, errors.As(err, &refused):
 			return item, err
 		case errors.As(err, &changed):
 			if c = relook(ctx, c); c.err != nil {
@@ -197,11 +198,8 @@ func relook(ctx context.Context, c *candidate) *candidate {
 }
 
 // decide settles a file that was imported before, or names the session that it
-// shall replace.
-func (b *batch) decide(c *candidate, rel relation, o origin) (item Item, replace string, decided bool, err error) {
-	exists := func(format string, args ...any) error {
-		return &Failure{Path: c.Path, Code: CodeExists, Message: fmt.Sprintf(format, args...), Line: c.line, Offset: c.off}
-	}
+// shall replace, nil for none.
+func (b *batch) decide(c *candidate, rel relation, o origin) (settled Item, replace *origin, err error) {
 	skipped := Item{Status: StatusSkipped, Session: o.session}
 	if rel == relGrown {
 		skipped.Warnings = []Warning{{c.line, c.off, "continuation",
@@ -209,30 +207,30 @@ func (b *batch) decide(c *candidate, rel relation, o origin) (item Item, replace
 	}
 	switch {
 	case rel == relNew, rel != relSame && b.o.NewID:
-		return Item{}, "", false, nil
+		return Item{}, nil, nil
 	case rel == relSame && (c.remembered || o.ours || b.o.OnExists != OnExistsFail && b.o.OnExists != OnExistsReplace):
-		return skipped, "", true, nil
+		return skipped, nil, nil
 	case b.o.OnExists == OnExistsReplace && (rel == relGrown || !o.ours):
-		return Item{}, o.session, false, nil
+		return Item{}, &o, nil
 	case rel == relConflict:
-		return Item{}, "", true, exists("session %s was imported from another file of the same id", o.session)
+		return Item{}, nil, c.exists("session %s was imported from another file of the same id", o.session)
 	case b.o.OnExists == OnExistsFail:
-		return Item{}, "", true, exists("session %s was imported from this file, or its beginning, before", o.session)
+		return Item{}, nil, c.exists("session %s was imported from this file, or its beginning, before", o.session)
 	}
-	return skipped, "", true, nil
+	return skipped, nil, nil
 }
 
 // take reads a file and imports it, as a new session or in the place of one.
-func (b *batch) take(ctx context.Context, c *candidate, replace string, tick func(int64)) (Item, error) {
+func (b *batch) take(ctx context.Context, c *candidate, replace *origin, tick func(int64)) (Item, error) {
 	o := b.o.Options
-	o.Path, o.passing, o.tick, o.id = c.Path, c.Passing, tick, replace
-	if replace == "" {
-		switch planned := b.planned(c); {
-		case b.known.taken(planned) && planned == c.id:
-			o.id, o.why = freshSessionID(c.id, c.digest, c.stated), "is taken by another session"
-		default:
-			o.id = planned
-		}
+	o.Path, o.passing, o.tick = c.Path, c.Passing, tick
+	switch planned := b.planned(c); {
+	case replace != nil:
+		o.id = replace.session
+	case b.known.taken(planned) && planned == c.id:
+		o.id, o.why = freshSessionID(c.id, c.digest, c.stated), "is taken by another session"
+	default:
+		o.id = planned
 	}
 	s, err := read(ctx, c.Path, o, &fingerprint{sum: c.digest, size: c.size, mtime: c.mtime})
 	if err != nil {
@@ -250,11 +248,14 @@ func (b *batch) take(ctx context.Context, c *candidate, replace string, tick fun
 		return Item{}, strict(c.Path, s.Report.Warnings)
 	}
 	item := Item{Session: s.Header.ID, Status: StatusWouldImport, Report: s.Report}
-	if !b.o.DryRun {
+	if b.o.DryRun {
+		err = b.wouldReplace(ctx, c, replace)
+	} else {
 		item.Status = StatusImported
-		if _, err := b.target.Import(ctx, s.Snapshot(), store.ImportOptions{Backend: b.o.Backend, Replace: replace != ""}); err != nil {
-			return Item{}, err
-		}
+		_, err = b.target.Import(ctx, s.Snapshot(), store.ImportOptions{Backend: b.o.Backend, Replace: replace != nil, Judge: c.untouched})
+	}
+	if err != nil {
+		return Item{}, err
 	}
 	if s.Grown > 0 {
 		item.Warnings = append(item.Warnings, Warning{c.line, c.off, "source_grew",

@@ -20,12 +20,15 @@ type Target interface {
 	Import(ctx context.Context, snap *store.Snapshot, o store.ImportOptions) (store.Ref, error)
 	// List gives the headers of the sessions that are there.
 	List(ctx context.Context) ([]store.Listed, error)
+	// View reads a session that is there.
+	View(ctx context.Context, ref store.Ref) (store.Reader, error)
 }
 
 // origin is an imported session and what it came from.
 type origin struct {
 	session string
-	id      string // of the legacy header
+	ref     store.Ref // none of what a dry run would have imported
+	id      string    // of the legacy header
 	digest  string
 	bytes   int64
 	path    string
@@ -60,7 +63,7 @@ func (c *catalog) load(ctx context.Context, t Target) error {
 		o, ok := originOf(l.Header)
 		c.sessions[l.Ref.ID] = o
 		if ok {
-			o.session, o.ours = l.Ref.ID, ours[l.Ref.ID]
+			o.session, o.ref, o.ours = l.Ref.ID, l.Ref, ours[l.Ref.ID]
 			c.origins[o.id] = append(c.origins[o.id], o)
 			if o.path == "" {
 				continue // it came in a pipe

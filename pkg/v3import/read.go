@@ -201,7 +201,7 @@ func (s *Session) describe(o Options) {
 	h := &t.head
 	s.Header = store.Header{
 		ID: h.id, StorageVersion: store.StorageVersion, CreatedAt: h.created, CWD: h.cwd, Generation: 1,
-		LegacyParentSessionPath: h.parent, Source: s.source(o),
+		LegacyParentSessionPath: h.parent,
 	}
 	if h.rest != nil {
 		s.Header.Extra = []store.HeaderField{{Key: []byte(`"legacyHeader"`), Value: h.rest}}
@@ -233,6 +233,7 @@ func (s *Session) describe(o Options) {
 		}
 	}
 	r.Warnings = t.notes.sorted()
+	s.Header.Source = s.source(o)
 }
 
 // choose gives the session its id: the header's when it can be kept, with the
@@ -260,13 +261,15 @@ func (s *Session) choose(o Options) {
 	}
 }
 
-// source says what the session was imported from (D2, D14).
+// source says what the session was imported from (D2, D14), and which sequence
+// number came next: a session in which another one does was changed since.
 func (s *Session) source(o Options) []byte {
 	dst := append([]byte(nil), `{"format":"v3","id":`...)
 	dst = rawjson.AppendQuote(dst, s.LegacyID)
 	dst = append(append(dst, `,"sha256":"`...), s.Digest...)
 	dst = rawjson.AppendInt(append(dst, `","bytes":`...), s.Bytes)
 	dst = rawjson.AppendInt(append(dst, `,"version":`...), s.tree.version)
+	dst = rawjson.AppendInt(append(dst, `,"nextSeq":`...), s.nextSeq())
 	if o.passing {
 		return append(dst, '}')
 	}

@@ -175,7 +175,7 @@ func TestHeader(t *testing.T) {
 	}
 	want := `{"v":4,"kind":"header","id":"` + s.Header.ID + `","storageVersion":2,"createdAt":1767225600000,"cwd":"/w","legacyParentSessionPath":"/p.jsonl",` +
 		`"legacySessionId":"a b","generation":1,"source":{"format":"v3","id":"a b","sha256":"` + s.Digest + `","bytes":` + fmt.Sprint(len(text)) +
-		`,"version":3,"path":"/named.jsonl"},"legacyHeader":{"provider":"p","metadata":{"k":1.50}}}`
+		`,"version":3,"nextSeq":4,"path":"/named.jsonl"},"legacyHeader":{"provider":"p","metadata":{"k":1.50}}}`
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

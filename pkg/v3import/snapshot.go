@@ -26,17 +26,22 @@ type writer struct {
 // *Changed when the file was rewritten in the meantime. Its Close does nothing: Close
 // the session.
 func (s *Session) Snapshot() *store.Snapshot {
-	after := s.Report.Entries + 1 + 2 + int64(len(s.tree.marks)) + 1
-	if s.tree.title != "" {
-		after++
-	}
 	return &store.Snapshot{
 		Header:  s.Header,
-		NextSeq: after,
+		NextSeq: s.nextSeq(),
 		Size:    s.Bytes,
 		Records: s.records,
 		Close:   func() error { return nil },
 	}
+}
+
+// nextSeq is the sequence number behind those of all records.
+func (s *Session) nextSeq() int64 {
+	after := s.Report.Entries + 1 + 2 + int64(len(s.tree.marks)) + 1
+	if s.tree.title != "" {
+		after++
+	}
+	return after
 }
 
 func (s *Session) records(yield func(store.Record, error) bool) {

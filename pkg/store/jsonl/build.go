@@ -98,6 +98,9 @@ func writeSnapshot(ctx context.Context, w io.Writer, snap *store.Snapshot, each 
 		if r.Seq <= last {
 			return written, fmt.Errorf("record with sequence number %d follows %d", r.Seq, last)
 		}
+		if err := encodable(&r); err != nil {
+			return written, err
+		}
 		last = r.Seq
 		start := len(buf)
 		var at memory.Place

@@ -73,6 +73,7 @@ func TestCorruption(t *testing.T) {
 		{"usage is no object", headerLine + `§{"kind":"usage","seq":1,"id":"u","adjustment":true,"usage":[]}` + "\n", 2, "usage is no object"},
 		// order and references
 		{"seq zero", headerLine + `§{"kind":"value","op":"delete","seq":0,"namespace":"n","key":"k"}` + "\n", 2, "sequence number 0 follows 0"},
+		{"the last seq there is", headerLine + `§{"kind":"value","op":"delete","seq":9223372036854775807,"namespace":"n","key":"k"}` + "\n", 2, "no sequence number can follow 9223372036854775807"},
 		{"seq repeats", headerLine + entry + value + "§" + usage, 4, "sequence number 2 follows 2"},
 		{"seq falls inside a commit", headerLine + "[" + strings.TrimSuffix(value, "\n") + ",§" + strings.TrimSuffix(entry, "\n") + "]\n", 2, "sequence number 1 follows 2"},
 		{"id twice", headerLine + entry + "§" + strings.Replace(entry, `"seq":1`, `"seq":2`, 1), 3, "id e1 is used twice"},

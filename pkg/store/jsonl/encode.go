@@ -1,7 +1,9 @@
 package jsonl
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/drover-run/drover/internal/rawjson"
 	"github.com/drover-run/drover/pkg/store"
@@ -50,6 +52,41 @@ func recordRoom(r *store.Record) int {
 		n += len(r.Usage.Usage) + len(r.Usage.Details)
 	}
 	return n
+}
+
+// encodable refuses, as *store.Corrupt, a record of a damaged session of another
+// encoding that would break the line: what is no text of one line, or cannot be what
+// its place in the object wants. It does not judge the rest (D8).
+func encodable(r *store.Record) error {
+	what, damage := "", ""
+	switch {
+	case r.Entry != nil:
+		what, damage = "its payload", unfit(r.Entry.Payload, true)
+	case r.Usage != nil:
+		what, damage = "its usage", unfit(r.Usage.Usage, true)
+		if damage == "" && r.Usage.Details != nil {
+			what, damage = "its text of details", unfit(r.Usage.Details, false)
+		}
+	case r.Op == store.OpSet || r.Op == store.OpAppend:
+		what, damage = "its value", unfit(r.Value, false)
+	}
+	if damage == "" {
+		return nil
+	}
+	return &store.Corrupt{Offset: -1, Msg: fmt.Sprintf("%s: %s %s", r.Name(), what, damage)}
+}
+
+// unfit says what keeps a text from its place, "" when nothing does.
+func unfit(raw []byte, object bool) string {
+	switch {
+	case len(raw) == 0:
+		return "is empty"
+	case object && (len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}'):
+		return "is no JSON object"
+	case bytes.IndexByte(raw, '\n') >= 0:
+		return "is not on one line"
+	}
+	return ""
 }
 
 // appendRecord appends one record as a JSON object and tells where in dst its

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -205,8 +206,8 @@ func (s *State) Apply(records []store.Record, places []Place, stamp int64) store
 // follow those before it (spec §1.7, D8). It is for a State that nobody reads
 // yet, and after an error the State is of no use.
 func (s *State) Replay(r *store.Record, at Place) error {
-	if r.Seq <= s.last {
-		return follows(r.Seq, s.last)
+	if err := s.rises(r.Seq); err != nil {
+		return err
 	}
 	if e := r.Entry; e != nil && e.ParentID != "" {
 		if _, ok := s.entry(e.ParentID); !ok {
@@ -232,8 +233,8 @@ func (s *State) count(r *store.Record) {
 
 // ReplayUsage is Replay for a usage row whose numbers the caller has read.
 func (s *State) ReplayUsage(r *store.Record, at Place, u message.Usage) error {
-	if r.Seq <= s.last {
-		return follows(r.Seq, s.last)
+	if err := s.rises(r.Seq); err != nil {
+		return err
 	}
 	if err := s.apply(r, at); err != nil {
 		return err
@@ -242,7 +243,16 @@ func (s *State) ReplayUsage(r *store.Record, at Place, u message.Usage) error {
 	return nil
 }
 
-func follows(seq, last int64) error { return fmt.Errorf("sequence number %d follows %d", seq, last) }
+// rises refuses a number that is not above the last, or that no other can follow.
+func (s *State) rises(seq int64) error {
+	if seq <= s.last {
+		return fmt.Errorf("sequence number %d follows %d", seq, s.last)
+	}
+	if seq == math.MaxInt64 {
+		return fmt.Errorf("no sequence number can follow %d", seq)
+	}
+	return nil
+}
 
 // apply adds one record, but does not count it. Its only error, an id that is taken, cannot happen to
 // one that Prepare admitted.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/internal/fsx/fsxtest"
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -351,5 +352,22 @@ func TestCompactFails(t *testing.T) {
 				t.Errorf("problems: %v", found)
 			}
 		})
+	}
+}
+
+// TestRemoveFiles: a copy that failed for want of room may have left a journal.
+func TestRemoveFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".s1.db.tmp-1")
+	for _, name := range []string{path, path + "-wal", path + "-shm", path + "-journal"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeFiles(fsx.OS{}, path); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 
 	"github.com/drover-run/drover/pkg/store"
 )
@@ -112,6 +113,9 @@ func (h *handle) plainly(ctx context.Context, text string, args []any, read func
 	return stopped
 }
 
+// noNumber is below every sequence number, even of damage: queries ask for more.
+const noNumber = math.MinInt64
+
 // queryPair is a query for sequence numbers and one for rows that should have them.
 type queryPair struct{ numbers, rows *plainQuery }
 
@@ -128,10 +132,10 @@ func openPair(conn any, byNumber, byID string, after int64) (q queryPair, err er
 func (q queryPair) close() error { return errors.Join(q.rows.close(), q.numbers.close()) }
 
 // next steps to the next number and its row; there is a row unless the two queries
-// do not agree. No number is 0: that is the end.
+// do not agree.
 func (q queryPair) next() (seq int64, there bool, err error) {
 	if listed, err := q.numbers.next(); err != nil || !listed {
-		return 0, err == nil, err
+		return noNumber, err == nil, err
 	}
 	seq, numbered := q.numbers.row[0].(int64)
 	there, err = q.rows.next()
@@ -150,7 +154,7 @@ func (h *handle) abreast(ctx context.Context, byNumber, byID string, after int64
 		}
 		for more := true; more && err == nil && stopped == nil; stopped = context.Cause(ctx) {
 			var seq int64
-			if seq, same, err = q.next(); err != nil || !same || seq == 0 {
+			if seq, same, err = q.next(); err != nil || !same || seq == noNumber {
 				break
 			}
 			same, more = read(q.rows.row, seq)
@@ -171,6 +175,7 @@ func (h *handle) abreast(ctx context.Context, byNumber, byID string, after int64
 type sequence struct {
 	after          string // the rows that follow a number
 	byNumber, byID string // the numbers that follow one, and the rows from the first of these on
+	at             string // counts the rows of a number
 }
 
 // The payloads come as blobs, so that the driver copies them once.
@@ -188,34 +193,37 @@ const (
 )
 
 var (
-	plainEntries    = sequence{`SELECT ` + plainEntryColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + plainEntryColumns + entriesFromID}
-	plainStructures = sequence{`SELECT ` + structureColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + structureColumns + entriesFromID}
-	plainUsage      = sequence{`SELECT ` + plainUsageColumns + usageAfter, sqlUsageNumbers, `SELECT ` + plainUsageColumns + usageFromID}
-	plainUsageIDs   = sequence{`SELECT ` + usageIDColumns + usageAfter, sqlUsageNumbers, `SELECT ` + usageIDColumns + usageFromID}
+	plainEntries    = sequence{`SELECT ` + plainEntryColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + plainEntryColumns + entriesFromID, sqlEntriesAt}
+	plainStructures = sequence{`SELECT ` + structureColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + structureColumns + entriesFromID, sqlEntriesAt}
+	plainUsage      = sequence{`SELECT ` + plainUsageColumns + usageAfter, sqlUsageNumbers, `SELECT ` + plainUsageColumns + usageFromID, sqlUsageAt}
+	plainUsageIDs   = sequence{`SELECT ` + usageIDColumns + usageAfter, sqlUsageNumbers, `SELECT ` + usageIDColumns + usageFromID, sqlUsageAt}
 )
 
 // plainPage reads one page of plain records. Where it is empty and not whole, the
 // next row is not plain.
 func (m moment) plainPage(rows sequence, after int64, record func(plainRow) (r store.Record, size int, plain bool)) (p page, whole bool, err error) {
+	p.after = after
 	err = m.use(func(h *handle) error {
 		if whole, err = h.plain(); err != nil || !whole {
 			return err
 		}
 		add := func(row plainRow, seq int64) (same, more bool) {
 			r, size, plain := record(row)
-			if !plain || seq != 0 && r.Seq != seq {
-				whole = plain
+			if whole = plain; !plain || seq != noNumber && r.Seq != seq {
 				return false, false
 			}
-			after = r.Seq
-			return true, p.add(r, recordBytes+size)
+			more = p.add(h, r, recordBytes+size)
+			return p.err == nil, more
 		}
 		same, err := h.abreast(m.ctx, rows.byNumber, rows.byID, after, add)
-		if err != nil || same || !whole {
+		if err != nil || same || !whole || p.err != nil {
 			return err
 		}
-		return h.plainly(m.ctx, rows.after, []any{after}, func(row plainRow) bool {
-			_, more := add(row, 0)
+		if err := p.alone(h, rows.at); err != nil && len(p.records) > 0 {
+			return err
+		}
+		return h.plainly(m.ctx, rows.after, []any{p.after}, func(row plainRow) bool {
+			_, more := add(row, noNumber)
 			return more
 		})
 	})

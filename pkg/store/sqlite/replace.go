@@ -249,10 +249,10 @@ func (d Driver) settle(path string, like fs.FileInfo) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeFiles removes a database and what lies beside it. The database goes
-// last: until then its WAL belongs to it.
+// removeFiles removes a database and what lies beside it, a journal too that a full
+// disk has left. The database goes last: until then its WAL belongs to it.
 func removeFiles(fsys fsx.FS, path string) error {
-	return errors.Join(removeSides(fsys, path), remove(fsys, path))
+	return errors.Join(removeSides(fsys, path), remove(fsys, path+"-journal"), remove(fsys, path))
 }
 
 func removeSides(fsys fsx.FS, path string) error {

@@ -10,9 +10,12 @@ import (
 )
 
 // Retire gives the database up while nobody else can write it: folded, so that it
-// is whole without its side files, which go first (D51).
-func (b *backend) Retire(ctx context.Context, backup string) error {
+// is whole without its side files, which go first (D51). It is folded before there is
+// a successor: a reader that is in the way of that leaves the session as it was, and
+// one that comes later is in nobody's way.
+func (b *backend) Retire(ctx context.Context, backup string, succeed func(*store.Snapshot) error) error {
 	gone, begun := false, false
+	var unbuilt error // why there is no successor
 	err := b.alone(ctx, func(h *handle) (*handle, error) {
 		if b.broken != nil {
 			return h, b.broken
@@ -24,6 +27,12 @@ func (b *backend) Retire(ctx context.Context, backup string) error {
 			return h, err
 		}
 		err := b.owned(h, func() (err error) {
+			if err := noWAL(b.path); err != nil {
+				return err
+			}
+			if unbuilt = b.succeed(ctx, succeed); unbuilt != nil {
+				return unbuilt
+			}
 			begun, err = b.giveUp(backup)
 			gone = begun && err == nil
 			return err
@@ -37,10 +46,27 @@ func (b *backend) Retire(ctx context.Context, backup string) error {
 		}
 		return h, err
 	})
+	if err != nil && unbuilt == nil {
+		err = fmt.Errorf("retire %s: %w", b.path, err)
+	}
 	if err != nil {
-		return fmt.Errorf("retire %s: %w", b.path, err)
+		return err
 	}
 	return errors.Join(b.Close(), b.driver.fs().SyncDir(filepath.Dir(b.path)))
+}
+
+// succeed reads the session through a connection of its own, as the owner has a
+// transaction open.
+func (b *backend) succeed(ctx context.Context, succeed func(*store.Snapshot) error) error {
+	h, s, err := view(b.path, dsnReader)
+	if err != nil {
+		return err
+	}
+	snap, err := ownSnapshot(ctx, h, s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(succeed(snap), snap.Close())
 }
 
 // giveUp tells whether the connection has lost its side files.

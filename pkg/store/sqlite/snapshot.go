@@ -5,7 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/drover-run/drover/pkg/store"
@@ -29,20 +31,41 @@ type moment struct {
 type page struct {
 	records []store.Record
 	bytes   int
+	after   int64 // the number of the last record
+	err     error // what is wrong with the row that would be next
 }
 
-func (p *page) add(r store.Record, size int) bool {
-	p.records = append(p.records, r)
-	p.bytes += size
-	return p.bytes < pageBytes
+// add keeps a record, and reports whether there is room for more. A row whose number
+// is none, or that of the row before, is damage: whoever goes on behind a number would
+// pass over it, or never get beyond it.
+func (p *page) add(h *handle, r store.Record, size int) (more bool) {
+	switch {
+	case r.Seq < 1 || r.Seq == math.MaxInt64:
+		p.err = corrupt(h.path, "%s: %d is no sequence number", r.Name(), r.Seq)
+	case r.Seq <= p.after:
+		p.err = corrupt(h.path, "%s: sequence number %d has been given before", r.Name(), r.Seq)
+	default:
+		p.records = append(p.records, r)
+		p.bytes += size
+		p.after = r.Seq
+		return p.bytes < pageBytes
+	}
+	return false
 }
 
+// What makes a row part of the tree has to be of its kind. Any other column says what
+// database/sql makes of it.
 const (
-	sqlEntriesAfter    = `SELECT ` + entryColumns + entriesAfter
+	soundEntry = `, typeof(e.id) = 'text' AND typeof(e.seq) = 'integer' AND typeof(ifnull(e.parent_id, '')) = 'text'`
+	soundUsage = `, typeof(id) = 'text' AND typeof(seq) = 'integer' AND typeof(ifnull(entry_id, '')) = 'text'`
+
+	sqlEntriesAfter    = `SELECT ` + entryColumns + soundEntry + entriesAfter
 	usageIDColumns     = `id, seq, ifnull(entry_id, ''), adjustment`
-	sqlUsageAfter      = `SELECT ` + usageIDColumns + `, usage, details` + usageAfter
-	sqlStructuresAfter = `SELECT ` + structureColumns + entriesAfter
-	sqlUsageIDsAfter   = `SELECT ` + usageIDColumns + usageAfter
+	sqlUsageAfter      = `SELECT ` + usageIDColumns + `, usage, details` + soundUsage + usageAfter
+	sqlStructuresAfter = `SELECT ` + structureColumns + soundEntry + entriesAfter
+	sqlUsageIDsAfter   = `SELECT ` + usageIDColumns + soundUsage + usageAfter
+	sqlEntriesAt       = `SELECT count(*) FROM entries WHERE seq = ?1`
+	sqlUsageAt         = `SELECT count(*) FROM usage_ledger WHERE seq = ?1`
 	sqlValueKeys       = `SELECT seq, namespace, key FROM scalar_values ORDER BY seq`
 	sqlListKeys        = `SELECT seq, namespace, key FROM list_values ORDER BY seq`
 	sqlElement         = `SELECT value FROM list_values WHERE namespace = ? AND key = ? AND seq = ?`
@@ -53,46 +76,86 @@ const recordBytes = 256
 
 func (m moment) entriesAfter(seq int64) (page, error) {
 	p, whole, err := m.plainEntries(seq)
-	if err != nil || whole || len(p.records) > 0 {
-		return p, err
+	if err == nil && !whole && len(p.records) == 0 {
+		text := sqlEntriesAfter
+		if m.outline {
+			text = sqlStructuresAfter
+		}
+		p, err = m.page(text, seq, m.entry)
 	}
-	text, scan := sqlEntriesAfter, scanEntry
-	if m.outline {
-		text, scan = sqlStructuresAfter, scanStructure
-	}
-	err = m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
-		e, err := scan(rows)
-		return p.add(store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: &e}, recordBytes+len(e.Payload)), err
-	})
-	return p, err
+	return p, m.complete(&p, sqlEntriesAt, err)
 }
 
-func scanStructure(rows *sql.Rows) (store.Entry, error) {
+func (m moment) entry(rows *sql.Rows) (r store.Record, size int, err error) {
 	var e store.Entry
-	err := rows.Scan(fields(&e.Structure)...)
-	return e, err
+	var sound bool
+	dest := fields(&e.Structure)
+	if !m.outline {
+		dest = append(dest, (*[]byte)(&e.Payload))
+	}
+	if err = rows.Scan(append(dest, &sound)...); err == nil && !sound {
+		err = fmt.Errorf("entry %s: its id, number or parent is of a kind that none is", e.ID)
+	}
+	return store.Record{Kind: store.KindEntry, Seq: e.Seq, Entry: &e}, len(e.Payload), err
 }
 
 func (m moment) usageAfter(seq int64) (page, error) {
 	p, whole, err := m.plainUsage(seq)
-	if err != nil || whole || len(p.records) > 0 {
-		return p, err
+	if err == nil && !whole && len(p.records) == 0 {
+		text := sqlUsageAfter
+		if m.outline {
+			text = sqlUsageIDsAfter
+		}
+		p, err = m.page(text, seq, m.usage)
 	}
-	text, scan := sqlUsageAfter, scanUsage
-	if m.outline {
-		text, scan = sqlUsageIDsAfter, scanUsageID
+	return p, m.complete(&p, sqlUsageAt, err)
+}
+
+func (m moment) usage(rows *sql.Rows) (r store.Record, size int, err error) {
+	var u store.UsageRow
+	var details sql.NullString
+	var sound bool
+	dest := []any{&u.ID, &u.Seq, &u.EntryID, &u.Adjustment}
+	if !m.outline {
+		dest = append(dest, (*[]byte)(&u.Usage), &details)
 	}
-	err = m.each(text, []any{seq}, func(rows *sql.Rows) (bool, error) {
-		u, err := scan(rows)
-		return p.add(store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &u}, recordBytes+len(u.Usage)+len(u.Details)), err
+	if err = rows.Scan(append(dest, &sound)...); err == nil && !sound {
+		err = fmt.Errorf("usage %s: its id, number or entry is of a kind that none is", u.ID)
+	}
+	if details.Valid {
+		u.Details = json.RawMessage(details.String)
+	}
+	return store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &u}, len(u.Usage) + len(u.Details), err
+}
+
+// page reads rows that are not plain.
+func (m moment) page(text string, after int64, record func(*sql.Rows) (store.Record, int, error)) (page, error) {
+	p := page{after: after}
+	err := m.use(func(h *handle) error {
+		return h.each(m.ctx, text, []any{after}, func(rows *sql.Rows) (bool, error) {
+			r, size, err := record(rows)
+			return err == nil && p.add(h, r, recordBytes+size), err
+		})
 	})
 	return p, err
 }
 
-func scanUsageID(rows *sql.Rows) (store.UsageRow, error) {
-	var u store.UsageRow
-	err := rows.Scan(&u.ID, &u.Seq, &u.EntryID, &u.Adjustment)
-	return u, err
+// complete judges the end of a page.
+func (m moment) complete(p *page, sqlAt string, err error) error {
+	if err = cmp.Or(err, p.err); err != nil || len(p.records) == 0 {
+		return err
+	}
+	return m.use(func(h *handle) error { return p.alone(h, sqlAt) })
+}
+
+// alone refuses a second row with the last number: whoever goes on behind it would
+// pass over that row.
+func (p *page) alone(h *handle, sqlAt string) error {
+	var rows int
+	if _, err := h.row(sqlAt, []any{p.after}, &rows); err != nil || rows == 1 {
+		return err
+	}
+	return corrupt(h.path, "%d rows have the sequence number %d", rows, p.after)
 }
 
 func (m moment) each(text string, args []any, read func(*sql.Rows) (bool, error)) error {
@@ -139,7 +202,19 @@ func (m moment) spots() ([]spot, error) {
 		}
 	}
 	slices.SortFunc(out, func(a, b spot) int { return cmp.Compare(a.seq, b.seq) })
-	return out, nil
+	return out, m.use(func(h *handle) error { return rising(h, out) })
+}
+
+// rising refuses values and elements with numbers that are none, or another's.
+func rising(h *handle, all []spot) error {
+	last := int64(0)
+	for _, p := range all {
+		if p.seq <= last || p.seq == math.MaxInt64 {
+			return corrupt(h.path, "%s: %d is no sequence number, or another's", p.addr, p.seq)
+		}
+		last = p.seq
+	}
+	return nil
 }
 
 func (m moment) at(p spot) (store.Record, error) {
@@ -167,8 +242,8 @@ func (m moment) at(p spot) (store.Record, error) {
 func (m moment) records(all []spot) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		spots := all // a snapshot may be read again
-		entries := cursor{more: m.entriesAfter}
-		usage := cursor{more: m.usageAfter}
+		entries := cursor{more: m.entriesAfter, after: noNumber}
+		usage := cursor{more: m.usageAfter, after: noNumber}
 		for {
 			e, err := entries.peek()
 			if err != nil {

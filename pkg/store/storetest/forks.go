@@ -183,7 +183,7 @@ func forksFresh(t *testing.T, f *fixture) {
 			t.Fatalf("scope %q: %v", scope, err)
 		}
 		same(t, "fork", fork, store.Fork{
-			Ref: store.Ref{ID: "fork" + string(scope), Path: f.path("fork" + string(scope)), Backend: f.driver.Name()}, Lanes: []string{store.MainLane},
+			Ref: store.Ref{ID: "fork" + string(scope), Path: f.path("fork" + string(scope)), Backend: f.driver.Name()}, Parent: "src", Lanes: []string{store.MainLane},
 		})
 		opened := openSession(t, r, fork.Ref)
 		same(t, "contents", contents(t, opened), contents(t, s))
