@@ -1,25 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/drover-run/drover/internal/rawjson"
-	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
-
-// outsideMember names the file that holds what was too long for a result.
-const outsideMember = "fullOutputPath"
 
 // outsideFiles are the files that tools have kept beside a session and that it names,
 // as far as they are still there. They are no part of it, and hold what it says.
 func outsideFiles(ctx context.Context, q store.Queries) ([]string, error) {
 	const page = 1000
-	var found []string
+	var named []string
 	query := store.EntryQuery{Type: store.TypeMessage, Limit: page}
 	for {
 		entries, err := q.ScanEntries(ctx, query)
@@ -27,36 +21,24 @@ func outsideFiles(ctx context.Context, q store.Queries) ([]string, error) {
 			return nil, err
 		}
 		for i := range entries {
-			path := outsideFile(&entries[i])
-			if path == "" || slices.Contains(found, path) {
-				continue
-			}
-			if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() {
-				found = append(found, path)
+			if path := entries[i].Message().OutputFile(); path != "" {
+				named = append(named, path)
 			}
 		}
 		if len(entries) < page {
-			return found, nil
+			return stillThere(named), nil
 		}
 		query.FromSeq = entries[len(entries)-1].Seq + 1
 	}
 }
 
-func outsideFile(e *store.Entry) string {
-	if !bytes.Contains(e.Payload, []byte(outsideMember)) {
-		return ""
-	}
-	m := e.Message()
-	if m == nil {
-		return ""
-	}
-	if m.Role() == message.RoleToolResult {
-		details, _ := rawjson.Get(m, "details")
-		path, _ := rawjson.GetString(details, outsideMember)
-		return path
-	}
-	path, _ := rawjson.GetString(m, outsideMember)
-	return path
+// stillThere returns which of the files there are, each once.
+func stillThere(paths []string) []string {
+	slices.Sort(paths)
+	return slices.DeleteFunc(slices.Compact(paths), func(path string) bool {
+		fi, err := os.Stat(path)
+		return err != nil || !fi.Mode().IsRegular()
+	})
 }
 
 // warnOutside tells of files that keep what was to go.

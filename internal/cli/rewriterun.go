@@ -145,8 +145,8 @@ func (o *rewriteOptions) plan(ctx context.Context, item *rewritten, q store.Quer
 	if err := item.plan.Refusal(); err != nil || o.out.quiet || o.proof(item.plan).Empty() {
 		return err
 	}
-	item.outside, err = outsideFiles(ctx, q)
-	return err
+	item.outside = stillThere(item.plan.Outside)
+	return nil
 }
 
 // nothingToDo finds out whether a plan without changes leaves nothing to do: the

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -170,3 +171,23 @@ func (m Message) str(field string) string {
 	s, _ := rawjson.GetString(m, field)
 	return s
 }
+
+// OutputFile is the file that holds what was too long for a message, "" when there is
+// none: it is named by the details of a tool result, and by a shell command that the
+// user ran.
+func (m Message) OutputFile() string {
+	if !NamesOutputFile(m) {
+		return ""
+	}
+	from := []byte(m)
+	if m.Role() == RoleToolResult {
+		from, _ = rawjson.Get(m, "details")
+	}
+	path, _ := rawjson.GetString(from, outputFile)
+	return path
+}
+
+const outputFile = "fullOutputPath"
+
+// NamesOutputFile is false of JSON that holds no message with an OutputFile. It is quick.
+func NamesOutputFile(raw []byte) bool { return bytes.Contains(raw, []byte(outputFile)) }

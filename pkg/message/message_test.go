@@ -273,3 +273,18 @@ func TestNoMessageIsNull(t *testing.T) {
 		t.Errorf("Marshal = %s, %v; want %s", got, err, want)
 	}
 }
+
+func TestOutputFile(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"role":"toolResult","details":{"fullOutputPath":"/tmp/a"}}`:                          "/tmp/a",
+		`{"role":"bashExecution","fullOutputPath":"/tmp/b"}`:                                   "/tmp/b",
+		`{"role":"toolResult","fullOutputPath":"/tmp/c"}`:                                      "",
+		`{"role":"toolResult","content":[{"type":"text","text":"\"fullOutputPath\":\"/d\""}]}`: "",
+		`{"role":"toolResult","details":{"fullOutputPath":7}}`:                                 "",
+		`{"role":"user","content":"hi"}`:                                                       "",
+	} {
+		if got := Message(raw).OutputFile(); got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/internal/rawjson"
+	"github.com/drover-run/drover/pkg/message"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -31,6 +32,9 @@ type Plan struct {
 	Structural []Match
 	// Unproven are places where something that must go would stay.
 	Unproven []Match
+	// Outside are the files, there or not, that messages name as holding all of an
+	// output. They are no part of the session.
+	Outside []string
 
 	selection *Selection
 	cut       *cut
@@ -87,6 +91,11 @@ func (p *Plan) judge(ctx context.Context, snap *store.Snapshot, proof *Proof) er
 		}
 		if id := openOperation(&r); id != "" {
 			return &store.LaneBusy{Lane: r.Address.Key, OperationID: id}
+		}
+		if r.Entry != nil && message.NamesOutputFile(r.Entry.Payload) {
+			if path := r.Entry.Message().OutputFile(); path != "" {
+				p.Outside = append(p.Outside, path)
+			}
 		}
 		next, kept := t.record(r)
 		if !kept || proof.Empty() || len(p.Unproven) >= maxMatches {
