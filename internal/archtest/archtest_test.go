@@ -80,7 +80,7 @@ var thirdParty = map[string][]string{
 	"go.opentelemetry.io/otel":                  {"internal/otel"},
 	"github.com/aymanbagabas/go-udiff":          {"pkg/tool"},
 	"github.com/expr-lang/expr":                 {"pkg/rewrite"},
-	"github.com/gofrs/flock":                    {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
+	"github.com/gofrs/flock":                    {"internal/fsx", "pkg/store/jsonl"},
 	"github.com/google/jsonschema-go":           {"pkg/tool"},
 	"github.com/google/renameio/v2":             {"internal/fsx", "pkg/store/jsonl", "pkg/store/sqlite"},
 	"github.com/google/uuid":                    {"pkg/store", "pkg/store/sqlite", "pkg/store/jsonl"},

@@ -73,17 +73,20 @@ func runInspect(ctx context.Context, o *inspectOptions) error {
 	case err != nil && ref == (store.Ref{}):
 		return err
 	case err != nil:
-		return o.unopenable(ctx, ref, err)
+		return o.unreadable(ctx, ref, err)
 	}
 	in := inspection{ref: ref, meta: r.Header()}
-	if err := firstOf(in.read(ctx, o, r), r.Close()); err != nil {
+	if err := firstOf(in.read(ctx, o, r), r.Close()); codeOf(err) == exitCorrupt {
+		return o.unreadable(ctx, ref, err)
+	} else if err != nil {
 		return err
 	}
 	return o.out.result(nil, in.write, func(w io.Writer) error { return in.print(w, o.out) })
 }
 
-// unopenable reports why a session does not open, with what its header says.
-func (o *inspectOptions) unopenable(ctx context.Context, ref store.Ref, err error) error {
+// unreadable reports why a session does not open, or not read to the end, with what
+// its header says.
+func (o *inspectOptions) unreadable(ctx context.Context, ref store.Ref, err error) error {
 	f := explain(err)
 	h, headerErr := o.repo.Header(ctx, ref)
 	details := f.details

@@ -33,10 +33,7 @@ func TestSalvageOfAnOpenOperation(t *testing.T) {
 		if err := os.WriteFile(path, bytes.Join(damaged, nil), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, _, ok := salvage(t, jsonl.Driver{}, path, sqlite.Driver{}, filepath.Join(dir, fmt.Sprintf("saved-%d.db", n)))
-		if !ok {
-			t.Errorf("without line %d nothing was saved", n+1)
-		}
+		s, _ := salvage(t, jsonl.Driver{}, path, sqlite.Driver{}, filepath.Join(dir, fmt.Sprintf("saved-%d.db", n)))
 		if slices.ContainsFunc(s.Changed, func(l store.Loss) bool { return l.Code == "lane_idle" }) {
 			idle = append(idle, n+1)
 			if !names(s, "pi.op.") && !names(s, "pi.pending.") {

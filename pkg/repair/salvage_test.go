@@ -3,7 +3,6 @@ package repair_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,8 +42,8 @@ type tb interface {
 }
 
 // salvage saves a damaged file and wants a session that passes verify and an
-// untouched source. A file of which nothing can be read gives no session.
-func salvage(t tb, from store.Driver, path string, to store.Driver, out string) (repair.Salvaged, map[string]string, bool) {
+// untouched source. A file of which nothing can be read gives an empty session.
+func salvage(t tb, from store.Driver, path string, to store.Driver, out string) (repair.Salvaged, map[string]string) {
 	t.Helper()
 	ctx := context.Background()
 	before, stat := state(t, path)
@@ -56,16 +55,10 @@ func salvage(t tb, from store.Driver, path string, to store.Driver, out string) 
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".*.salvage")); len(left) > 0 {
 		t.Fatalf("left behind: %v", left)
 	}
-	if damaged, ok := errors.AsType[*store.Corrupt](err); ok && damaged != nil {
-		if _, err := os.Stat(out); err == nil {
-			t.Fatalf("a session was written all the same")
-		}
-		return s, nil, false
-	}
 	if err != nil {
 		t.Fatalf("salvage: %v", err)
 	}
-	return s, parents(t, to, out), true
+	return s, parents(t, to, out)
 }
 
 func state(t tb, path string) ([]byte, os.FileInfo) {
@@ -111,7 +104,6 @@ func TestSalvageWithoutAnyOnePage(t *testing.T) {
 	const page = 8192
 	path, good := build(t, sqlite.Driver{})
 	whole := parents(t, sqlite.Driver{}, path)
-	saved := 0
 	for p := 0; p*page < len(good); p++ {
 		bad := bytes.Clone(good)
 		for i := range page {
@@ -120,23 +112,45 @@ func TestSalvageWithoutAnyOnePage(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, kept, ok := salvage(t, sqlite.Driver{}, path, jsonl.Driver{}, filepath.Join(t.TempDir(), fmt.Sprintf("saved-%d.jsonl", p)))
-		if !ok {
-			continue
-		}
-		saved++
-		told := ""
-		for _, l := range s.Lost {
-			told += l.Code + " " + l.Where + "\n"
-		}
-		for id := range whole {
-			if _, there := kept[id]; !there && !strings.Contains(told, id) && !strings.Contains(told, "table entries") {
-				t.Errorf("page %d: entry %s is gone and nobody says so:\n%s", p+1, id, told)
-			}
+		s, kept := salvage(t, sqlite.Driver{}, path, jsonl.Driver{}, filepath.Join(t.TempDir(), fmt.Sprintf("saved-%d.jsonl", p)))
+		allTold(t, fmt.Sprintf("page %d", p+1), whole, kept, s.Lost)
+	}
+}
+
+// allTold wants every entry that is missing to be told by its id or by its table.
+func allTold(t *testing.T, where string, whole, kept map[string]string, lost []store.Loss) {
+	t.Helper()
+	told := ""
+	for _, l := range lost {
+		told += l.Code + " " + l.Where + "\n"
+	}
+	for id := range whole {
+		if _, there := kept[id]; !there && !strings.Contains(told, id) && !strings.Contains(told, "table entries") {
+			t.Errorf("%s: entry %s is gone and nobody says so:\n%s", where, id, told)
 		}
 	}
-	if all := len(good) / page; saved < all-2 {
-		t.Errorf("%d of %d damaged files could be saved", saved, all)
+}
+
+// Wherever a database is cut off, at a page or within one, what comes before is
+// saved, and the more of it there is, the more is kept. Of nothing there is nothing.
+func TestSalvageOfACutDatabase(t *testing.T) {
+	const page = 8192
+	path, good := build(t, sqlite.Driver{})
+	whole := parents(t, sqlite.Driver{}, path)
+	before := -1
+	for size := 0; size < len(good); size += page / 2 {
+		if err := os.WriteFile(path, good[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, kept := salvage(t, sqlite.Driver{}, path, jsonl.Driver{}, filepath.Join(t.TempDir(), "saved.jsonl"))
+		allTold(t, fmt.Sprintf("cut at %d", size), whole, kept, s.Lost)
+		if len(kept) < before {
+			t.Errorf("of %d bytes %d entries are kept, of %d were %d", size, len(kept), size-page/2, before)
+		}
+		before = len(kept)
+	}
+	if before != len(whole) {
+		t.Errorf("without the end, %d of %d entries are kept", before, len(whole))
 	}
 }
 
@@ -155,9 +169,9 @@ func TestSalvageWithoutAnyOneLine(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, kept, ok := salvage(t, jsonl.Driver{}, path, jsonl.Driver{}, filepath.Join(t.TempDir(), "saved.jsonl"))
-		if !ok || len(s.Lost) == 0 {
-			t.Fatalf("line %d: saved %v, lost %v", n+1, ok, s.Lost)
+		s, kept := salvage(t, jsonl.Driver{}, path, jsonl.Driver{}, filepath.Join(t.TempDir(), "saved.jsonl"))
+		if len(s.Lost) == 0 {
+			t.Fatalf("line %d: nothing is lost", n+1)
 		}
 		if want := fmt.Sprintf("line %d, byte %d", n+1, offset+len(cut)); s.Lost[0].Where != want {
 			t.Errorf("line %d: the loss is at %q, want %q", n+1, s.Lost[0].Where, want)
@@ -191,7 +205,7 @@ func TestSalvageOfAStrayNumber(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, kept, _ := salvage(t, jsonl.Driver{}, path, sqlite.Driver{}, filepath.Join(t.TempDir(), "saved.db"))
+	s, kept := salvage(t, jsonl.Driver{}, path, sqlite.Driver{}, filepath.Join(t.TempDir(), "saved.db"))
 	if len(s.Lost) != 1 || s.Lost[0].Code != "order" || len(kept) < shape.Entries-1 {
 		t.Errorf("kept %d of %d entries, lost %v", len(kept), shape.Entries, s.Lost)
 	}

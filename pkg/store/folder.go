@@ -67,16 +67,19 @@ func (f *folder) storesOf(ctx context.Context, d Driver) ([]string, error) {
 func (f *folder) eachOnce(stores []Ref) []Ref {
 	links := make(map[string]string) // where they lead, by path
 	for _, file := range f.files {
-		path := filepath.Join(f.dir, file.Name())
 		if file.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
+		path := filepath.Join(f.dir, file.Name())
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			links[path] = real
 		}
 	}
+	if len(links) == 0 {
+		return stores
+	}
 	dir, err := filepath.EvalSymlinks(f.dir)
-	if len(links) == 0 || err != nil {
+	if err != nil {
 		return stores
 	}
 	seen := make(map[string]bool)

@@ -26,6 +26,10 @@ type backend struct {
 	usage   json.RawMessage // of stats, as it stands in the session row
 	ids     knownIDs
 	broken  error // why nothing is written any more
+	// foundWAL is how long the WAL was without the claim, and wrote whether anything
+	// was committed since.
+	foundWAL int64
+	wrote    bool
 
 	stop     chan struct{} // ends the renewal
 	stopped  chan struct{} // closed when it has ended
@@ -90,12 +94,16 @@ func own(ctx context.Context, h *handle, id identity, o store.OpenOptions, start
 	if _, err := h.session(); err != nil {
 		return nil, err
 	}
+	found, err := walSize(h.path)
+	if err != nil {
+		return nil, err
+	}
 	held, err := h.acquire(ctx, id, o)
 	if err != nil {
 		return nil, err
 	}
 	b := &backend{
-		path: h.path, id: id, now: o.Now, powerSafe: o.PowerSafe, claim: held, renewed: time.Now(),
+		path: h.path, id: id, foundWAL: found, now: o.Now, powerSafe: o.PowerSafe, claim: held, renewed: time.Now(),
 		stop: make(chan struct{}), stopped: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if err := start(b, ctx, h); err != nil {

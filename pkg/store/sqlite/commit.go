@@ -43,7 +43,7 @@ func (b *backend) Commit(ctx context.Context, tx store.Tx) (store.CommitResult, 
 		}
 		return store.CommitResult{}, err
 	}
-	b.stats, b.usage, b.renewed = done.result.Stats, done.usage, renewed
+	b.stats, b.usage, b.renewed, b.wrote = done.result.Stats, done.usage, renewed, true
 	for i := range done.records {
 		b.ids.add(&done.records[i])
 	}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"path/filepath"
 
-	"github.com/gofrs/flock"
-
-	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -25,8 +22,9 @@ const (
 var errNotSmaller = errors.New("the copy would not be smaller")
 
 // Compact folds the WAL into the database and puts a copy without free pages in
-// its place (spec §1.7, D51). Dead are free pages and the WAL. Where the copy is
-// dropped, the WAL has been folded all the same.
+// its place (spec §1.7, D51). Dead are free pages and the WAL, but not what the claim
+// alone has put there. Where the copy is dropped, the WAL has been folded all the
+// same.
 func (b *backend) Compact(ctx context.Context, o store.CompactOptions) (store.Compaction, error) {
 	var c store.Compaction
 	err := b.alone(ctx, func(h *handle) (_ *handle, err error) {
@@ -47,6 +45,9 @@ func (b *backend) compact(h *handle, o store.CompactOptions) (store.Compaction, 
 		return store.Compaction{}, h, err
 	}
 	before, err := h.extent()
+	if !b.wrote {
+		before.wal = min(before.wal, b.foundWAL)
+	}
 	c := before.unchanged()
 	if err != nil || before.dead() < o.MinDead {
 		return c, h, err
@@ -71,10 +72,14 @@ func (b *backend) compact(h *handle, o store.CompactOptions) (store.Compaction, 
 	if errors.Is(err, errNotSmaller) {
 		err = nil
 	}
+	if err == nil {
+		b.wrote, b.foundWAL = false, 0
+	}
 	return c, h, errors.Join(err, removeFiles(b.driver.fs(), temp))
 }
 
-// PlanCompaction measures a copy, which it makes beside the session and removes.
+// PlanCompaction measures a copy, which it makes where temporary files go and
+// removes: of the session's folder it changes nothing.
 func (r *reader) PlanCompaction(ctx context.Context, o store.CompactOptions) (store.Compaction, error) {
 	var path string
 	var before extent
@@ -96,30 +101,29 @@ func (r *reader) PlanCompaction(ctx context.Context, o store.CompactOptions) (st
 	return c, nil
 }
 
-// measureCopy copies a session for its size alone. The lock keeps the owner's
-// sweep from the copy.
+// measureCopy copies a session for its size alone.
 func measureCopy(path string) (after extent, err error) {
-	temp, err := Driver{}.createTemp(path)
+	dir, err := os.MkdirTemp("", "drover-compaction-")
 	if err != nil {
 		return extent{}, err
 	}
-	defer func() { err = errors.Join(err, removeFiles(fsx.OS{}, temp)) }()
-	lock := flock.New(temp, flock.SetFlag(os.O_RDONLY))
-	if _, err := lock.TryLock(); err != nil {
-		return extent{}, err
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if after, err = vacuumInto(path, filepath.Join(dir, "copy.db")); err != nil {
+		return extent{}, fmt.Errorf("copy it to %s: %w", dir, err)
 	}
-	after, err = vacuumInto(path, temp)
-	return after, errors.Join(err, lock.Unlock())
+	return after, nil
 }
 
-// vacuumInto copies a session through a reader of its own, because the owner has
-// a transaction open, and measures the copy.
+// vacuumInto copies a session through a reader of its own, because VACUUM runs in no
+// transaction, and measures the copy.
 func vacuumInto(path, temp string) (extent, error) {
-	r, err := openHandle(path, dsnReader)
+	r, _, err := openView(path)
 	if err != nil {
 		return extent{}, err
 	}
-	_, err = r.exec(sqlVacuumInto, temp)
+	if _, err = r.exec("ROLLBACK"); err == nil {
+		_, err = r.exec(sqlVacuumInto, temp)
+	}
 	if err := errors.Join(err, r.close()); err != nil {
 		return extent{}, err
 	}
@@ -149,10 +153,14 @@ func (e extent) unchanged() store.Compaction {
 }
 
 // compacted is the outcome for a session of which there is a copy. Without an
-// exchange the WAL has been folded.
+// exchange the WAL is folded, and what that frees is no compaction.
 func (e extent) compacted(after extent) store.Compaction {
+	if after.pages >= e.pages {
+		e.file, e.wal = e.pages, 0
+		return e.unchanged()
+	}
 	c := e.unchanged()
-	c.BytesAfter, c.Changed = min(after.pages, e.pages), after.pages < e.pages
+	c.BytesAfter, c.Changed = after.pages, true
 	return c
 }
 
@@ -174,10 +182,6 @@ func (h *handle) extent() (extent, error) {
 		return e, err
 	}
 	e.file = info.Size()
-	if info, err = os.Stat(walPath(h.path)); err == nil {
-		e.wal = info.Size()
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return e, err
-	}
-	return e, nil
+	e.wal, err = walSize(h.path)
+	return e, err
 }

@@ -78,11 +78,12 @@ func TestCompact(t *testing.T) {
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
+	before := sizeOf(t, path) // the claim is nothing to be compacted
 	b := open(t, path, store.OpenOptions{PowerSafe: true})
 	if got := pathOf(t, b, "c"); len(got) != 4 { // connects the scans
 		t.Fatalf("branch: %v", got)
 	}
-	want, before, claim := observe(t, b), sizeOf(t, path), b.claim
+	want, claim := observe(t, b), b.claim
 	c, err := b.Compact(ctx, store.CompactOptions{MinDead: 0.5})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +153,7 @@ func TestCompactDropsWhatIsNotSmaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := sizeOf(t, path)
-	if diff := cmp.Diff(store.Compaction{BytesBefore: before, BytesAfter: after, RecordsBefore: 11, RecordsAfter: 11}, c); diff != "" {
+	if diff := cmp.Diff(store.Compaction{BytesBefore: after, BytesAfter: after, RecordsBefore: 11, RecordsAfter: 11}, c); diff != "" {
 		t.Errorf("compaction (-want +got):\n%s", diff)
 	}
 	if err := id.present(path); err != nil || after >= before {
@@ -167,8 +168,8 @@ func TestCompactDropsWhatIsNotSmaller(t *testing.T) {
 // TestCompactConditions: a threshold that is not reached, and a closed owner.
 func TestCompactConditions(t *testing.T) {
 	path := wasted(t)
-	b := open(t, path, store.OpenOptions{})
 	before := sizeOf(t, path)
+	b := open(t, path, store.OpenOptions{})
 	same := store.Compaction{BytesBefore: before, BytesAfter: before, RecordsBefore: 10, RecordsAfter: 10}
 	c, err := b.Compact(ctx, store.CompactOptions{MinDead: 0.99})
 	if diff := cmp.Diff(same, c); err != nil || diff != "" {
@@ -177,6 +178,54 @@ func TestCompactConditions(t *testing.T) {
 	mustClose(t, b)
 	if _, err := b.Compact(ctx, store.CompactOptions{}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("compact after close: got %v, want ErrClosed", err)
+	}
+}
+
+// TestCompactPlan: what is planned is what happens, of a session that is compacted
+// and of one that needs nothing; the plan writes nothing beside it.
+func TestCompactPlan(t *testing.T) {
+	path := wasted(t)
+	plan := func(o store.CompactOptions) store.Compaction {
+		t.Helper()
+		r, err := openReader(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := r.PlanCompaction(ctx, o)
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	dir := filepath.Dir(path)
+	plan(store.CompactOptions{}) // leaves what a reader does
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, changed := range []bool{true, false} {
+		for _, o := range []store.CompactOptions{{MinDead: 0.99}, {}} {
+			want := plan(o)
+			if want.Changed != (changed && o.MinDead == 0) || !want.Changed && want.BytesBefore != want.BytesAfter {
+				t.Errorf("planned is %+v", want)
+			}
+			if now, err := os.Stat(dir); err != nil || !now.ModTime().Equal(info.ModTime()) {
+				t.Errorf("the plan wrote to the folder: %v", err)
+			}
+			b := open(t, path, store.OpenOptions{})
+			got, err := b.Compact(ctx, o)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("compaction: %v (-planned +got):\n%s", err, diff)
+			}
+			mustClose(t, b)
+			if size := sizeOf(t, path); size != want.BytesAfter {
+				t.Errorf("%d bytes are left, planned %d", size, want.BytesAfter)
+			}
+			plan(o) // again a reader's files
+			if info, err = os.Stat(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

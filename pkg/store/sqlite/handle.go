@@ -13,7 +13,8 @@ import (
 // The options of every connection: error texts that belong to the failed
 // statement, no writes around the schema, no strings in double quotes.
 const (
-	dsnCommon = "_busy_timeout=5000&_dqs=0&_defensive=1&_error_rc=1"
+	dsnCommon = dsnBasic + "&_defensive=1"
+	dsnBasic  = "_busy_timeout=5000&_dqs=0&_error_rc=1"
 	// dsnOwner never creates a file. A checkpoint comes every 16 MB of WAL:
 	// the default of 1,000 pages makes one commit in hundreds wait for fsync.
 	dsnOwner = "?mode=rw&" + dsnCommon + "&_txlock=immediate&_synchronous=NORMAL" +
@@ -21,7 +22,11 @@ const (
 	// Scans read most pages once. All connections of a process share one lock for
 	// their caches: what is allocated and freed there keeps the others waiting.
 	dsnReader    = "?mode=ro&" + dsnCommon + "&_pragma=cache_size(-400)"
-	dsnImmutable = dsnReader + "&immutable=1"
+	dsnImmutable = dsnReader + immutable
+	immutable    = "&immutable=1"
+	// With a writable schema, which goes without the defences, SQLite reads on in a
+	// file that is shorter than its header says. Nothing is written: it is read-only.
+	dsnSalvage = "?mode=ro&" + dsnBasic + "&_pragma=writable_schema(1)"
 	// dsnBuild fills a file that nobody else can know; the page size must be
 	// set before the first page is written and before WAL. Rows come in the order
 	// of their pages, which are not needed again: every page more in the cache is

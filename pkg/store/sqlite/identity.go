@@ -57,12 +57,18 @@ func shmPath(path string) string { return path + "-shm" }
 
 // walHolds reports whether the WAL beside a database may hold commits.
 func walHolds(path string) (bool, error) {
+	size, err := walSize(path)
+	return size > 0, err
+}
+
+// walSize is the length of the WAL beside a database, 0 when there is none.
+func walSize(path string) (int64, error) {
 	info, err := os.Stat(walPath(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
+		return 0, nil
 	case err != nil:
-		return false, err
+		return 0, err
 	}
-	return info.Size() > 0, nil
+	return info.Size(), nil
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/drover-run/drover/internal/fsx"
@@ -206,7 +205,7 @@ func leftovers(path string) ([]string, error) {
 }
 
 // sweep removes what is left over beside an owned session. Only its owner writes
-// such files there, but for a plan, which holds a lock on its own meanwhile.
+// such files there.
 func (d Driver) sweep(path string) error {
 	names, err := leftovers(path)
 	if err != nil {
@@ -214,13 +213,7 @@ func (d Driver) sweep(path string) error {
 	}
 	var errs []error
 	for _, name := range names {
-		lock := flock.New(name, flock.SetFlag(os.O_RDONLY))
-		free, err := lock.TryLock()
-		if err == nil && free {
-			errs = append(errs, remove(d.fs(), name), lock.Unlock())
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, remove(d.fs(), name))
 	}
 	return errors.Join(errs...)
 }

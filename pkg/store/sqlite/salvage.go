@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,9 +17,12 @@ import (
 // Salvage reads the tables row by row. The keys come from whatever still has
 // them: a table from both of its ends, its indexes from both of theirs, and for
 // entries the branch index too. A row behind damaged pages costs itself and no
-// other.
+// other. Of a file that is no database at all nothing is readable.
 func (d Driver) Salvage(ctx context.Context, path string) (*store.Salvage, error) {
 	h, err := openToSalvage(path)
+	if damaged, ok := errors.AsType[*store.Corrupt](err); ok && isFile(path) {
+		return nothing(damaged), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +36,20 @@ func (d Driver) Salvage(ctx context.Context, path string) (*store.Salvage, error
 	}
 	out.Records, out.Close = s.records, h.close
 	return out, nil
+}
+
+func isFile(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().IsRegular()
+}
+
+// nothing is what can be read of a file that cannot even be opened.
+func nothing(damaged *store.Corrupt) *store.Salvage {
+	s := &salvage{ctx: context.Background()}
+	for _, t := range recordTables() {
+		s.lost = append(s.lost, t.incomplete(damaged))
+	}
+	return &store.Salvage{HeaderLost: damaged.Msg, Records: s.records, Close: func() error { return nil }}
 }
 
 // openToSalvage connects to a database of which not even the session row has to
@@ -55,9 +73,9 @@ func openToSalvage(path string) (*handle, error) {
 		}
 		return h, nil
 	}
-	h, err := begin(dsnReader)
+	h, err := begin(dsnSalvage)
 	if holds, walErr := walHolds(path); err != nil && needsFolder(err) && walErr == nil && !holds {
-		return begin(dsnImmutable)
+		return begin(dsnSalvage + immutable)
 	}
 	return h, err
 }
@@ -103,6 +121,11 @@ type recordTable struct {
 	name    string
 	byID    bool
 	sources []string
+}
+
+// incomplete tells that rows may be lost of which nothing is known.
+func (t *recordTable) incomplete(why error) store.Loss {
+	return store.Loss{Code: "table", Where: t.name, Message: "rows may be lost that no index knows of: " + inShort(why)}
 }
 
 func recordTables() []*recordTable {
@@ -158,7 +181,7 @@ func (s *salvage) surveyTable(t *recordTable) error {
 		}
 	}
 	if !complete {
-		s.lost = append(s.lost, store.Loss{Code: "table", Where: t.name, Message: fmt.Sprintf("rows may be lost that no index knows of: %v", why)})
+		s.lost = append(s.lost, t.incomplete(why))
 	}
 	return nil
 }
@@ -203,15 +226,21 @@ func (s *salvage) number() error {
 
 func (k rowKey) unreadable(err error) store.Loss {
 	l := store.Loss{Code: "row", Where: k.String(), Message: "an index names the row, and it is not there"}
-	if damaged, ok := errors.AsType[*store.Corrupt](err); ok {
-		l.Message = damaged.Msg
-	} else if err != nil {
-		l.Message = err.Error()
+	if err != nil {
+		l.Message = inShort(err)
 	}
 	if k.table.name == "entries" {
 		l.EntryID = k.a
 	}
 	return l
+}
+
+// inShort leaves out the file, which whoever salvages has named.
+func inShort(err error) string {
+	if damaged, ok := errors.AsType[*store.Corrupt](err); ok {
+		return damaged.Msg
+	}
+	return err.Error()
 }
 
 // pages keeps what SQLite's own check says of the file.

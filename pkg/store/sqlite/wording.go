@@ -35,14 +35,19 @@ func structural(text string) []finding {
 		}
 		f := finding{said: "the database's structure is damaged: " + line}
 		page, onPage := after(line, "page ")
+		beyond, missing := after(line, "invalid page number ")
 		index, ofIndex := after(line, "index ")
 		switch {
+		case missing:
+			f.where = "page " + beyond
 		case onPage:
 			f.where = "page " + page
 		case ofIndex:
 			f.where = "index " + index
 		}
 		switch {
+		case missing:
+			f.said = "the database's structure is damaged: the file has no such page"
 		case onPage && strings.Contains(line, "error code"):
 			f.said = "the page cannot be read"
 		case ofIndex && strings.HasPrefix(line, "wrong # of entries"):

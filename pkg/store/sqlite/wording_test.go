@@ -21,6 +21,7 @@ func TestIntegrityFindings(t *testing.T) {
 			{"page 6", page}, {"page 12", page}},
 		"*** in database main ***\nPage 7: never used":          {{"page 7", "the database's structure is damaged: Page 7: never used"}},
 		"Tree 3 page 9: unable to get the page. error code=522": {{"page 9", page}},
+		"Tree 3 page 9 cell 1: invalid page number 17":          {{"page 17", "the database's structure is damaged: the file has no such page"}},
 		"wrong # of entries in index ix_usage_seq":              {{"index ix_usage_seq", "the index does not have an entry for every row"}},
 		"row 5 missing from index ix_be_type":                   {{"index ix_be_type", "the database's structure is damaged: row 5 missing from index ix_be_type"}},
 		"NULL value in entries.payload":                         {{"", "the database's structure is damaged: NULL value in entries.payload"}},
