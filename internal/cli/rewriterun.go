@@ -70,6 +70,9 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 // refused for the backup that the conversion keeps.
 func (o *rewriteOptions) rewritable(ctx context.Context) (store.Ref, error) {
 	ref, err := o.resolve(ctx, o.session)
+	if err == nil {
+		err = o.checkKept(ref.Path)
+	}
 	switch {
 	case err != nil || o.dryRun:
 		return ref, err
