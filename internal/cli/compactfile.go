@@ -72,11 +72,12 @@ func runCompactFile(ctx context.Context, o *compactFileOptions) error {
 			o.compactOne(ctx, &items[i])
 		}
 		return ctx.Err()
-	}, func(i int) error {
+	}, func(i int) {
 		if items[i].skipped {
 			o.out.note("skipped %s: another process owns it", escapeLine(items[i].session))
 		}
-		return o.out.item(items[i].write)
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(items[i].write)
 	})
 	if err != nil {
 		return bySignal(ctx, err)

@@ -109,7 +109,10 @@ func runMigrate(ctx context.Context, o *migrateOptions) error {
 			items[i].status = statusFailed
 		}
 		return ctx.Err()
-	}, func(i int) error { return o.out.item(items[i].write) })
+	}, func(i int) {
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(items[i].write)
+	})
 	if err != nil {
 		return bySignal(ctx, err)
 	}

@@ -73,7 +73,10 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 		items[i].target = targets[i]
 		o.verify(ctx, &items[i])
 		return ctx.Err()
-	}, func(i int) error { return o.out.item(items[i].write) })
+	}, func(i int) {
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(items[i].write)
+	})
 	if err != nil {
 		return bySignal(ctx, err)
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 // inOrder does n things on every core and hands each on when all before it are
-// done, so that what is printed has one order. An error of either ends it.
-func inOrder(n int, do, done func(i int) error) error {
+// done, so that what is printed has one order. An error of do ends it; that nobody
+// reads what is printed does not, since the work is for more than the answer.
+func inOrder(n int, do func(i int) error, done func(i int)) error {
 	var g errgroup.Group
 	var next atomic.Int64
 	stop := func() { next.Store(int64(n)) }
@@ -33,15 +34,12 @@ func inOrder(n int, do, done func(i int) error) error {
 		})
 	}
 	for i := range n {
-		err := <-finished[i]
-		if err == nil {
-			err = done(i)
-		}
-		if err != nil {
+		if err := <-finished[i]; err != nil {
 			stop()
 			_ = g.Wait() // workers return nothing: what went wrong is err
 			return err
 		}
+		done(i)
 	}
 	return g.Wait()
 }
