@@ -52,7 +52,7 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 	}
 	result := &rewriteResult{rewritten: item, end: item.err}
 	if err := o.related(ctx, result); err != nil {
-		return bySignal(ctx, firstOf(item.err, err))
+		result.end = bySignal(ctx, err) // the session itself is rewritten all the same
 	}
 	if item.err == nil && o.report != "" && !o.dryRun {
 		result.end = o.writeReport(result)
@@ -120,7 +120,7 @@ func (o *rewriteOptions) rewriteOne(ctx context.Context, ref store.Ref, s *rewri
 	default:
 		err = o.rewriteOwned(ctx, &item, s, files)
 	}
-	item.err = rewriteFailure(err, o.naming(ref))
+	item.err = bySignal(ctx, rewriteFailure(err, o.naming(ref)))
 	return item
 }
 
