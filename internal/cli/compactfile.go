@@ -109,7 +109,7 @@ func (o *compactFileOptions) compactOwned(ctx context.Context, t *target) (store
 	if err := t.convert(ctx, &o.base); err != nil {
 		return store.Compaction{}, err
 	}
-	s, err := o.repo.Open(ctx, t.ref)
+	s, err := o.open(ctx, &t.ref)
 	if err != nil {
 		return store.Compaction{}, err
 	}

@@ -138,6 +138,10 @@ func (o *migrateOptions) migrateOne(ctx context.Context, m *migrated) error {
 		}
 	}
 	err := o.migrateStored(ctx, m)
+	for followed(&m.ref, err) {
+		m.steps = nil
+		err = o.migrateStored(ctx, m)
+	}
 	if err == nil && legacy {
 		m.from, m.status = 0, statusMigrated
 	}

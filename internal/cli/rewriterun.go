@@ -120,6 +120,9 @@ func (o *rewriteOptions) rewriteOne(ctx context.Context, ref store.Ref, s *rewri
 	default:
 		err = o.rewriteOwned(ctx, &item, s, files)
 	}
+	if followed(&ref, err) {
+		return o.rewriteOne(ctx, ref, s)
+	}
 	item.err = bySignal(ctx, rewriteFailure(err, o.naming(ref)))
 	return item
 }

@@ -142,7 +142,7 @@ func (o *verifyOptions) repairIndex(ctx context.Context, t *target) error {
 	if err := t.convert(ctx, &o.base); err != nil {
 		return err
 	}
-	s, err := o.repo.Open(ctx, t.ref)
+	s, err := o.open(ctx, &t.ref)
 	if err != nil {
 		return err
 	}
