@@ -321,7 +321,11 @@ func rewriteFailure(err error, at string) error {
 		return f.withHint("`drover verify` tells all that is wrong")
 	}
 	if e, ok := errors.AsType[*rewrite.BadWhere](err); ok {
-		return usagef("the expression fails: %v", e)
+		flag := "--drop-where"
+		if e.Keep {
+			flag = "--keep-where"
+		}
+		return usagef("%s fails at entry %s: %v", flag, escapeLine(e.Entry), e)
 	}
 	if errors.Is(err, rewrite.ErrEmptyKey) || errors.Is(err, rewrite.ErrEndless) {
 		return usagef("--redact-file: %v", err)
