@@ -56,7 +56,7 @@ brought is one row, of no model and no lane; it counts as unknown there.` +
 				}
 			}
 			if o.csv && o.out.format != formatText {
-				return usagef("--csv and --output %s exclude each other", o.out.format)
+				return usagef("--csv and %s exclude each other", o.out.chosenBy)
 			}
 			return runF(cmd.Context(), o)
 		},
