@@ -66,22 +66,25 @@ func runCompactFile(ctx context.Context, o *compactFileOptions) error {
 		return err
 	}
 	items := make([]compacted, len(targets))
-	err = inOrder(len(items), func(i int) error {
-		items[i].target = targets[i]
-		if items[i].err == nil {
-			o.compactOne(ctx, &items[i])
+	for i, t := range targets {
+		items[i].target = t
+	}
+	items, left, err := sweepItems(ctx, items, func(c *compacted) error {
+		if c.err == nil {
+			o.compactOne(ctx, c)
 		}
-		return ctx.Err()
-	}, func(i int) error {
-		if items[i].skipped {
-			o.out.note("skipped %s: another process owns it", escapeLine(items[i].session))
+		return c.err
+	}, func(c *compacted) {
+		if c.skipped {
+			o.out.note("skipped %s: another process owns it", escapeLine(c.session))
 		}
-		return o.out.item(items[i].write)
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(c.write)
 	})
 	if err != nil {
-		return bySignal(ctx, err)
+		return err
 	}
-	return o.report(items)
+	return o.report(ctx, items, left)
 }
 
 func (o *compactFileOptions) compactOne(ctx context.Context, item *compacted) {
@@ -106,7 +109,7 @@ func (o *compactFileOptions) compactOwned(ctx context.Context, t *target) (store
 	if err := t.convert(ctx, &o.base); err != nil {
 		return store.Compaction{}, err
 	}
-	s, err := o.repo.Open(ctx, t.ref)
+	s, err := o.open(ctx, &t.ref)
 	if err != nil {
 		return store.Compaction{}, err
 	}
@@ -130,7 +133,7 @@ func (c *compacted) write(o *object) {
 	}
 }
 
-func (o *compactFileOptions) report(items []compacted) error {
+func (o *compactFileOptions) report(ctx context.Context, items []compacted, left int) error {
 	var errs []error
 	var changed, before, after int64
 	for _, c := range items {
@@ -143,13 +146,14 @@ func (o *compactFileOptions) report(items []compacted) error {
 		before += c.BytesBefore
 		after += c.BytesAfter
 	}
-	return o.out.result(itemsFailure("sessions", errs), func(d *object) {
+	return o.out.result(sweepFailure(ctx, errs, left, len(items)+left), func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d) })
 		d.object("totals", func(d *object) {
 			d.int("sessions", int64(len(items)))
 			d.int("changed", changed)
 			d.int("bytesBefore", before)
 			d.int("bytesAfter", after)
+			d.notDone(left)
 		})
 	}, func(w io.Writer) error {
 		p := &lines{w: w}

@@ -141,6 +141,7 @@ type deletion struct {
 	done    *subsession.Deletion
 	skipped string // why a selected session stays, "" when it does not
 	err     error
+	left    bool // a signal came before anything was done about it
 }
 
 func runDelete(ctx context.Context, o *deleteOptions) error {
@@ -159,7 +160,7 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 			return err
 		}
 	}
-	return bySignal(ctx, o.report(items))
+	return bySignal(ctx, o.report(ctx, items))
 }
 
 // items finds the sessions and plans what goes with each.
@@ -302,6 +303,9 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 		if item.plan == nil || item.skipped != "" || item.err != nil {
 			continue
 		}
+		if item.left = ctx.Err() != nil; item.left {
+			continue
+		}
 		outside := o.outside(ctx, item.plan)
 		item.done, item.err = c.Delete(ctx, item.root)
 		if item.done != nil {
@@ -310,12 +314,13 @@ func (o *deleteOptions) carryOut(ctx context.Context, items []deletion) error {
 			}
 		}
 		item.settle()
+		item.err = bySignal(ctx, item.err)
+		if item.left = item.done == nil && cutShort(item.err); item.left {
+			continue
+		}
 		if !o.alone() || o.tells(item) {
 			// A failed write sticks to the stream and is reported at the end.
 			_ = o.out.item(func(d *object) { o.write(d, item) })
-		}
-		if ctx.Err() != nil {
-			return bySignal(ctx, context.Cause(ctx))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/drover-run/drover/internal/rawjson"
@@ -58,8 +59,11 @@ func isReadOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
-// report ends the command: one named session is its own document.
-func (o *deleteOptions) report(items []deletion) error {
+// report ends the command: one named session is its own document. What a signal has
+// kept from being begun is only counted.
+func (o *deleteOptions) report(ctx context.Context, all []deletion) error {
+	items := slices.DeleteFunc(slices.Clone(all), func(d deletion) bool { return d.left })
+	left := len(all) - len(items)
 	var errs []error
 	skipped := 0
 	for i := range items {
@@ -76,20 +80,26 @@ func (o *deleteOptions) report(items []deletion) error {
 			}
 		}
 	}
-	if o.selects && len(items) == 0 {
+	if o.selects && len(all) == 0 {
 		o.out.note("no session matches")
 	}
 	err := o.outcome(items, errs)
+	if cut := left + cutItems(errs); cut > 0 {
+		err = leftUndone(ctx, cut, len(all))
+	}
 	text := func(w io.Writer) error { return o.text(w, items) }
 	if o.alone() {
-		if !o.tells(&items[0]) {
+		if len(items) == 0 || !o.tells(&items[0]) {
 			return err // there is nothing to report but the error
 		}
 		return o.out.result(err, func(d *object) { o.members(d, &items[0]) }, text)
 	}
 	return o.out.result(err, func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { o.write(d, &items[i]) })
-		d.object("totals", func(d *object) { o.totals(d, items, skipped) })
+		d.object("totals", func(d *object) {
+			o.totals(d, items, skipped)
+			d.notDone(left)
+		})
 	}, text)
 }
 

@@ -101,7 +101,7 @@ func (o *exportOptions) checkForm(laneGiven bool) error {
 	}
 	switch {
 	case o.out.format != formatText:
-		return usagef("--format %s and --output %s exclude each other", o.form, o.out.format)
+		return usagef("--format %s and %s exclude each other", o.form, o.out.chosenBy)
 	case o.form == exportStorage && laneGiven:
 		return usagef("--format v4-jsonl takes the whole session, not a lane").withHint("fork the lane first: `drover fork SESSION --scope branch --lane LANE`")
 	}

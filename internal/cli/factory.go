@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -132,8 +133,23 @@ func (f *factory) newPrinter() (*printer, error) {
 		return nil, err
 	}
 	p := f.printerFor(c.output)
+	p.chosenBy = f.chosenBy(c.output)
 	p.warnOf(f.strange)
 	return p, nil
+}
+
+// chosenBy is what the user gave for the form of results.
+func (f *factory) chosenBy(form format) string {
+	_, typed := f.flags.given["output"]
+	switch {
+	case typed && f.flags.json:
+		return "--json"
+	case typed:
+		return fmt.Sprintf("--output %s", form)
+	case f.env("DROVER_OUTPUT") != "":
+		return fmt.Sprintf("DROVER_OUTPUT=%s", form)
+	}
+	return fmt.Sprintf("the configuration's output: %s", form)
 }
 
 // plainOut is the printer of a command that needs no configuration: a broken one,
@@ -170,17 +186,22 @@ func (f *factory) fallbackPrinter(args []string) *printer {
 			return p
 		}
 	}
-	return f.printerFor(guessFormat(args, f.env("DROVER_OUTPUT")))
+	chosen := f.env("DROVER_OUTPUT")
+	if c, err := f.loadConfig(); err == nil {
+		chosen = string(c.output)
+	}
+	return f.printerFor(guessFormat(args, chosen))
 }
 
-func guessFormat(args []string, env string) format {
+// guessFormat is the form that the arguments ask for, or that was chosen elsewhere.
+func guessFormat(args []string, chosen string) format {
 	form := formatText
 	take := func(s string) {
 		if parsed, err := parseFormat(s); err == nil {
 			form = parsed
 		}
 	}
-	take(env)
+	take(chosen)
 	for i, arg := range args {
 		name, value, joined := strings.Cut(arg, "=")
 		switch {

@@ -169,6 +169,10 @@ func explainStore(err error) *failure {
 		f := &failure{code: exitVersion, tag: "legacy", details: func(o *object) { o.str("path", e.Path) }}
 		return f.withHint("import it with `drover import-v3 %s`, or convert the file itself with --in-place", e.Path)
 	}
+	if e, ok := errors.AsType[*store.Moved](err); ok {
+		f := &failure{code: exitIO, tag: "io", details: func(o *object) { o.str("path", e.To.Path) }}
+		return f.withHint("give the command again")
+	}
 	if _, ok := errors.AsType[*store.Lost](err); ok {
 		return &failure{code: exitIO, tag: "io"}
 	}

@@ -228,15 +228,15 @@ func writeTotals(d *object, t v3import.Totals) {
 // importFailure is what the batch ends with.
 func importFailure(items []v3import.Item, salvaging bool) error {
 	errs := make([]error, len(items))
-	damaged := false
+	salvageable := false
 	for i, item := range items {
 		if item.Failure != nil {
 			errs[i] = item.Failure
-			damaged = damaged || item.Failure.Code == v3import.CodeCorrupt
+			salvageable = salvageable || item.Failure.Salvageable
 		}
 	}
 	err := itemsFailure("files", errs)
-	if !damaged || salvaging {
+	if !salvageable || salvaging {
 		return err
 	}
 	return explain(err).withHint("--salvage reads on past damage and keeps what is readable")

@@ -141,16 +141,46 @@ func (s spent) key(by string) string {
 	return key
 }
 
-func (s spent) cells() []string {
-	at := ""
-	if s.at > 0 {
-		at = instant(s.at)
+// ledger is the table of all rows.
+func (o *usageOptions) ledger(all []spending) table {
+	var sessions, ids, entries []string
+	for _, s := range all {
+		sessions = append(sessions, s.session)
+		for _, row := range s.rows {
+			ids, entries = append(ids, row.row.ID), append(entries, row.row.EntryID)
+		}
 	}
-	model := ""
-	if s.provider != "" {
-		model = s.provider + "/" + s.model
+	session, id, entry := o.shortIDs(sessions), o.shortIDs(ids), o.shortIDs(entries)
+	t := table{header: append([]string{"session", "time", "id", "entry", "lane", "model"}, usageColumns()...)}
+	for _, s := range all {
+		for _, row := range s.rows {
+			at, model := "", ""
+			if row.at > 0 {
+				at = o.when(row.at)
+			}
+			if row.provider != "" {
+				model = row.provider + "/" + row.model
+			}
+			cells := []string{session(row.session), at, id(row.row.ID), entry(row.row.EntryID), row.lane, model}
+			t.rows = append(t.rows, append(cells, usageCells(row.usage)...))
+		}
 	}
-	return []string{s.session, at, s.row.ID, s.row.EntryID, s.lane, model}
+	return t
+}
+
+// shortIDs is that of the printer, but for CSV, which is read by programs.
+func (o *usageOptions) shortIDs(ids []string) func(string) string {
+	if o.csv {
+		return func(id string) string { return id }
+	}
+	return o.out.shortIDs(ids)
+}
+
+func (o *usageOptions) when(ms int64) string {
+	if o.csv {
+		return instant(ms)
+	}
+	return o.out.when(ms)
 }
 
 // group is what several rows have used together.
@@ -228,9 +258,17 @@ func (o *usageOptions) grouped(err error, all []spending) error {
 			d.int("structural", g.sum)
 		})
 	}, func(w io.Writer) error {
-		t := table{header: append(append([]string{o.by}, usageColumns()...), "rows", "failed", "retried", "structural")}
+		t := table{header: slices.Concat([]string{o.by}, usageColumns(), groupColumns())}
+		name := func(key string) string { return key }
+		if o.by == "session" {
+			var ids []string
+			for _, g := range groups {
+				ids = append(ids, g.key)
+			}
+			name = o.shortIDs(ids)
+		}
 		for _, g := range groups {
-			row := append([]string{g.key}, usageCells(g.totals.total())...)
+			row := append([]string{name(g.key)}, usageCells(g.totals.total())...)
 			for _, n := range []int64{g.rows, g.failed, g.retried, g.sum} {
 				row = append(row, strconv.FormatInt(n, 10))
 			}
@@ -239,6 +277,8 @@ func (o *usageOptions) grouped(err error, all []spending) error {
 		return o.render(w, t)
 	})
 }
+
+func groupColumns() []string { return []string{"rows", "failed", "retried", "structural"} }
 
 func usageColumns() []string {
 	return []string{"input", "output", "cacheRead", "cacheWrite", "totalTokens", "cost"}
@@ -260,6 +300,7 @@ func (o *usageOptions) render(w io.Writer, t table) error {
 				row[i] = escapeLine(cell)
 			}
 		}
+		t.whole = slices.Concat([]string{"session", "id", "entry"}, usageColumns(), groupColumns())
 		return t.render(w, o.out.width)
 	}
 	out := csv.NewWriter(w)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,6 +68,40 @@ func TestParseStopPoint(t *testing.T) {
 		got, err := parseStopPoint(c.text)
 		if (err == nil) != c.ok || c.ok && got != c.want {
 			t.Errorf("parse %q: %+v, %v", c.text, got, err)
+		}
+	}
+}
+
+// On a terminal the ledger has the ids that the tool takes and figures to the last
+// digit; as CSV it has everything.
+func TestLedgerOnTerminal(t *testing.T) {
+	w := killWorld{repo: t.TempDir()}
+	const a, b = "01a22be0-0000-7000-8000-0000aaaaaaaa", "01a22be0-0000-7000-8000-0000bbbbbbbb"
+	for _, args := range [][]string{
+		{"create", "--id", a},
+		{"create", "--id", b},
+		{"usage", "record", a, `{"input":1234567,"output":7654321,"totalTokens":8888888,"cost":{"total":19.965123456789}}`},
+	} {
+		if code, out := w.here(args...); code != exitOK {
+			t.Fatal(code, out)
+		}
+	}
+	shown := func(args ...string) string {
+		var stdout, stderr strings.Builder
+		f := newFactory([]string{"HOME=/", "DROVER_REPO=" + w.repo}, newStreams(strings.NewReader(""), &stdout, &stderr))
+		f.io.outTTY, f.io.width = true, 60
+		if code := run(f, args); code != exitOK {
+			t.Fatal(code, stderr.String())
+		}
+		return stdout.String()
+	}
+	for _, args := range [][]string{{"usage", a, "--rows"}, {"usage", "--all", "--by", "session"}, {"usage", "--all"}} {
+		out := shown(args...)
+		if !strings.Contains(out, "aaaaaaaa ") || strings.Contains(out, "01a22be0") || !strings.Contains(out, "19.965123456789") || !strings.Contains(out, "8888888") {
+			t.Errorf("%v:\n%s", args, out)
+		}
+		if csv := shown(append(args, "--csv")...); !strings.Contains(csv, a+",") {
+			t.Errorf("%v as CSV:\n%s", args, csv)
 		}
 	}
 }

@@ -126,9 +126,8 @@ func runList(ctx context.Context, o *listOptions) error {
 			o.out.note("damaged: %s", escapeLine(item.err.Error()))
 		}
 		errs = append(errs, item.err)
-		if err := o.out.item(func(d *object) { item.write(d, fields) }); err != nil {
-			return err
-		}
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(func(d *object) { item.write(d, fields) })
 	}
 	if len(items) == 0 {
 		o.out.note("%s", found.nothing(o.repo.Dir()))
@@ -230,7 +229,7 @@ func (o *listOptions) read(ctx context.Context, items []*sessionItem) error {
 	return inOrder(len(open), func(i int) error {
 		open[i].read(ctx, o.repo)
 		return ctx.Err()
-	}, func(int) error { return nil })
+	}, func(int) {})
 }
 
 // passHeader judges what no summary is needed for.

@@ -105,7 +105,10 @@ func runMCPList(ctx context.Context, o *mcpListOptions) error {
 	err := inOrder(len(items), func(i int) error {
 		items[i] = o.list(ctx, o.servers[i])
 		return nil
-	}, func(i int) error { return o.out.item(items[i].write) })
+	}, func(i int) {
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(items[i].write)
+	})
 	if err != nil {
 		return err
 	}

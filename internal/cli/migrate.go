@@ -100,20 +100,22 @@ func runMigrate(ctx context.Context, o *migrateOptions) error {
 	if err != nil {
 		return err
 	}
-	items := o.items(targets)
-	err = inOrder(len(items), func(i int) error {
-		if items[i].err == nil {
-			items[i].err = o.migrateOne(ctx, &items[i])
+	items, left, err := sweepItems(ctx, o.items(targets), func(m *migrated) error {
+		if m.err == nil {
+			m.err = o.migrateOne(ctx, m)
 		}
-		if items[i].err != nil {
-			items[i].status = statusFailed
+		if m.err != nil {
+			m.status = statusFailed
 		}
-		return ctx.Err()
-	}, func(i int) error { return o.out.item(items[i].write) })
+		return m.err
+	}, func(m *migrated) {
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(m.write)
+	})
 	if err != nil {
-		return bySignal(ctx, err)
+		return err
 	}
-	return o.report(items)
+	return o.report(ctx, items, left)
 }
 
 // items leaves out the second file of a session that moves: whatever is to be done
@@ -136,6 +138,10 @@ func (o *migrateOptions) migrateOne(ctx context.Context, m *migrated) error {
 		}
 	}
 	err := o.migrateStored(ctx, m)
+	for followed(&m.ref, err) {
+		m.steps = nil
+		err = o.migrateStored(ctx, m)
+	}
 	if err == nil && legacy {
 		m.from, m.status = 0, statusMigrated
 	}
@@ -228,14 +234,14 @@ func (m *migrated) write(o *object) {
 	o.itemError(m.err)
 }
 
-func (o *migrateOptions) report(items []migrated) error {
+func (o *migrateOptions) report(ctx context.Context, items []migrated, left int) error {
 	var errs []error
 	counts := make(map[migrationStatus]int64)
 	for _, m := range items {
 		errs = append(errs, m.err)
 		counts[m.status]++
 	}
-	return o.out.result(itemsFailure("sessions", errs), func(d *object) {
+	return o.out.result(sweepFailure(ctx, errs, left, len(items)+left), func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d) })
 		d.object("totals", func(d *object) {
 			d.int("sessions", int64(len(items)))
@@ -243,6 +249,7 @@ func (o *migrateOptions) report(items []migrated) error {
 			d.int("migrated", counts[statusMigrated])
 			d.int("wouldMigrate", counts[statusWouldMigrate])
 			d.int("failed", counts[statusFailed])
+			d.notDone(left)
 		})
 	}, func(w io.Writer) error {
 		p := &lines{w: w}

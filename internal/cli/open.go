@@ -170,8 +170,29 @@ func (b *base) openSession(ctx context.Context, arg string) (*store.Session, sto
 	if err != nil {
 		return nil, ref, err
 	}
-	s, err := b.repo.Open(ctx, ref)
+	s, err := b.open(ctx, &ref)
 	return s, ref, err
+}
+
+// open takes ownership of a session. One that moves while it is waited for is followed,
+// and ref with it.
+func (b *base) open(ctx context.Context, ref *store.Ref) (*store.Session, error) {
+	for {
+		s, err := b.repo.Open(ctx, *ref)
+		if !followed(ref, err) {
+			return s, err
+		}
+	}
+}
+
+// followed makes ref that of a session that has moved; false when err tells no such
+// thing.
+func followed(ref *store.Ref, err error) bool {
+	moved, ok := errors.AsType[*store.Moved](err)
+	if ok {
+		*ref = moved.To
+	}
+	return ok
 }
 
 // withHarness drives a session that this process owns, and closes it. A context

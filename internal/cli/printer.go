@@ -29,6 +29,7 @@ func parseFormat(s string) (format, error) {
 type printer struct {
 	*streams
 	format   format
+	chosenBy string // what the user gave for the format
 	quiet    bool
 	verbose  bool
 	color    bool

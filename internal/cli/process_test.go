@@ -275,6 +275,65 @@ func TestB51ClosedAndFullStdout(t *testing.T) {
 	}
 }
 
+// A reader of stdout that goes away ends no work on several sessions, and hides no
+// failure of one.
+func TestClosedPipeOverItems(t *testing.T) {
+	const sessions = 8
+	repo := t.TempDir()
+	for i := range sessions {
+		output(t, repo, "create", "--backend", "sqlite", "--id", fmt.Sprint("s", i))
+	}
+	unread := func(args ...string) int {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p := drover(t, repo, append(args, "-o", "ndjson")...)
+		p.Stdout = w
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		return p.code(t)
+	}
+	if got := unread("migrate", "--all", "--backend", "jsonl"); got != 0 {
+		t.Errorf("migrate: exit code %d", got)
+	}
+	for i := range sessions {
+		path := filepath.Join(repo, fmt.Sprint("s", i, ".jsonl"))
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal("not moved: ", err)
+		}
+		// A value that is set twice is dead weight.
+		output(t, repo, "value", "set", fmt.Sprint("s", i), "app/x", `"1"`)
+		output(t, repo, "value", "set", fmt.Sprint("s", i), "app/x", `"2"`)
+		if i == 0 {
+			broken := append(text[:len(text)-1:len(text)-1], "x\n{}\n"...)
+			if err := os.WriteFile(path, broken, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := unread("compact-file", "--all"); got != 3 {
+		t.Errorf("compact-file: exit code %d", got)
+	}
+	for i := 1; i < sessions; i++ {
+		text, err := os.ReadFile(filepath.Join(repo, fmt.Sprint("s", i, ".jsonl")))
+		if err != nil || bytes.Contains(text, []byte(`"1"`)) {
+			t.Errorf("s%d is not compacted: %v", i, err)
+		}
+	}
+	for _, command := range [][]string{{"verify", "--all"}, {"list"}, {"usage", "--all"}} {
+		if got := unread(command...); got != 3 {
+			t.Errorf("%s: exit code %d", command[0], got)
+		}
+	}
+}
+
 // A reader of stderr that goes away changes nothing of how a command ends.
 func TestClosedStderr(t *testing.T) {
 	r, w, err := os.Pipe()

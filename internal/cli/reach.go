@@ -30,10 +30,13 @@ func (b *base) reach(ctx context.Context, ref store.Ref, remote func(*owner.Clie
 	end := time.Now().Add(ownerPatience)
 	for {
 		err := b.remotely(ctx, ref, remote)
+		if followed(&ref, err) {
+			continue
+		}
 		if err == nil || !errors.Is(err, owner.ErrGone) && !errors.Is(err, owner.ErrClosing) {
 			return err
 		}
-		s, err := b.repo.Open(ctx, ref)
+		s, err := b.open(ctx, &ref)
 		if err == nil {
 			return local(s)
 		}

@@ -46,15 +46,12 @@ func footprintOf(path string) (footprint, error) {
 	if err != nil {
 		return f, err
 	}
-	for _, suffix := range []string{"-wal", "-shm", "-journal", ".lock"} {
-		temps = append(temps, real+suffix)
-	}
-	f.sides = temps
+	f.sides = append(temps, sideNames(real)...)
 	if f.backups, err = backupsOf(real); err != nil {
 		return f, err
 	}
-	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if named := filepath.Join(folder, filepath.Base(path)); err == nil && named != real {
+	named, err := placeOf(path)
+	if err == nil && named != real {
 		var beside []string // of the time when it was no link yet
 		beside, err = backupsOf(named)
 		f.backups = slices.Compact(slices.Sorted(slices.Values(append(f.backups, beside...))))
@@ -62,23 +59,37 @@ func footprintOf(path string) (footprint, error) {
 	return f, err
 }
 
-// backupsOf are the files that other commands kept of a session: NAME.bak for
-// every name that it may have had.
+// sideNames are the paths that an encoding may use beside a session.
+func sideNames(path string) []string {
+	return []string{path + "-wal", path + "-shm", path + "-journal", path + ".lock"}
+}
+
+// backupsOf are the files that other commands kept of a session.
 func backupsOf(path string) ([]string, error) {
-	dir, base := filepath.Split(path)
-	stem := strings.TrimSuffix(base, filepath.Ext(base))
-	names := []string{base + ".bak", base + ".v3.bak", stem + ".bak", stem + ".db.bak", stem + ".jsonl.bak", stem + ".jsonl.v3.bak"}
-	slices.Sort(names)
 	var found []string
-	for _, name := range slices.Compact(names) {
-		_, err := os.Lstat(filepath.Join(dir, name))
+	for _, backup := range backupNames(path) {
+		_, err := os.Lstat(backup)
 		if err == nil {
-			found = append(found, filepath.Join(dir, name))
+			found = append(found, backup)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// backupNames are the paths under which a session's backups lie: NAME.bak for every
+// name that it may have had.
+func backupNames(path string) []string {
+	dir, base := filepath.Split(path)
+	stem := strings.TrimSuffix(base, filepath.Ext(base))
+	names := []string{base + ".bak", base + ".v3.bak", stem + ".bak", stem + ".db.bak", stem + ".jsonl.bak", stem + ".jsonl.v3.bak"}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
+	}
+	return names
 }
 
 // all are the session's file and those beside it.
@@ -133,6 +144,43 @@ func (o *rewriteOptions) checkTargets() error {
 		}
 	}
 	return nil
+}
+
+// checkKept refuses to keep the original as one of the session's own files: the
+// rewrite removes its backups, and side files are the storage's.
+func (o *rewriteOptions) checkKept(path string) error {
+	if o.keepOriginal == "" {
+		return nil
+	}
+	kept, err := placeOf(o.keepOriginal)
+	if err != nil {
+		return err
+	}
+	named, err := placeOf(path)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(named)
+	if err != nil {
+		return err
+	}
+	switch {
+	case slices.Contains(append(backupNames(real), backupNames(named)...), kept):
+		return usagef("--keep-original %s would count as a backup of the session, which would keep what is erased and is removed: choose another name", escapeLine(o.keepOriginal))
+	case slices.Contains(sideNames(real), kept):
+		return usagef("--keep-original %s is a side file of the session: choose another name", escapeLine(o.keepOriginal))
+	}
+	return nil
+}
+
+// placeOf is a path with the links to its folder followed.
+func placeOf(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(folder, filepath.Base(path)), err
 }
 
 // freeTarget refuses a file that exists, and one in a folder that takes none.

@@ -50,6 +50,9 @@ func (o *rewriteOptions) related(ctx context.Context, r *rewriteResult) error {
 			r.held = append(r.held, all[i])
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if !o.dryRun {
 		if r.again, err = o.commandsFor(ctx, r.held); err != nil {
 			return err

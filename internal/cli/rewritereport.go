@@ -203,6 +203,8 @@ func (o *rewriteOptions) verdict(r *rewritten) string {
 	switch {
 	case r.after != nil:
 		return "rewritten"
+	case cutShort(r.err):
+		return "interrupted"
 	case r.err != nil:
 		return "refused"
 	}

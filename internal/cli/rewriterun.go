@@ -52,7 +52,7 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 	}
 	result := &rewriteResult{rewritten: item, end: item.err}
 	if err := o.related(ctx, result); err != nil {
-		return bySignal(ctx, firstOf(item.err, err))
+		result.end = bySignal(ctx, err) // the session itself is rewritten all the same
 	}
 	if item.err == nil && o.report != "" && !o.dryRun {
 		result.end = o.writeReport(result)
@@ -70,6 +70,9 @@ func runRewrite(ctx context.Context, o *rewriteOptions) error {
 // refused for the backup that the conversion keeps.
 func (o *rewriteOptions) rewritable(ctx context.Context) (store.Ref, error) {
 	ref, err := o.resolve(ctx, o.session)
+	if err == nil {
+		err = o.checkKept(ref.Path)
+	}
 	switch {
 	case err != nil || o.dryRun:
 		return ref, err
@@ -117,7 +120,10 @@ func (o *rewriteOptions) rewriteOne(ctx context.Context, ref store.Ref, s *rewri
 	default:
 		err = o.rewriteOwned(ctx, &item, s, files)
 	}
-	item.err = rewriteFailure(err, o.naming(ref))
+	if followed(&ref, err) {
+		return o.rewriteOne(ctx, ref, s)
+	}
+	item.err = bySignal(ctx, rewriteFailure(err, o.naming(ref)))
 	return item
 }
 
@@ -319,7 +325,11 @@ func rewriteFailure(err error, at string) error {
 		return f.withHint("`drover verify` tells all that is wrong")
 	}
 	if e, ok := errors.AsType[*rewrite.BadWhere](err); ok {
-		return usagef("the expression fails: %v", e)
+		flag := "--drop-where"
+		if e.Keep {
+			flag = "--keep-where"
+		}
+		return usagef("%s fails at entry %s: %v", flag, escapeLine(e.Entry), e)
 	}
 	if errors.Is(err, rewrite.ErrEmptyKey) || errors.Is(err, rewrite.ErrEndless) {
 		return usagef("--redact-file: %v", err)

@@ -242,7 +242,7 @@ func (o *searchOptions) mark(ctx context.Context, hits []searchHit) error {
 	return inOrder(len(sessions), func(i int) error {
 		o.markSession(ctx, hits, bySession[sessions[i]])
 		return ctx.Err()
-	}, func(int) error { return nil })
+	}, func(int) {})
 }
 
 func (o *searchOptions) markSession(ctx context.Context, hits []searchHit, of []int) {

@@ -62,7 +62,7 @@ func (o *showOptions) checkForm() error {
 	case "text":
 	case "markdown", "html":
 		if o.out.format != formatText {
-			return usagef("--format %s and --output %s exclude each other", o.form, o.out.format)
+			return usagef("--format %s and %s exclude each other", o.form, o.out.chosenBy)
 		}
 	case "json":
 		if o.out.format == formatText {

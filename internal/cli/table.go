@@ -15,6 +15,9 @@ import (
 type table struct {
 	header []string
 	rows   [][]string
+	// whole are the headers of columns that are never cut: half a figure is a wrong
+	// one, and half an id names nothing.
+	whole []string
 }
 
 const (
@@ -85,12 +88,23 @@ func (t *table) fit(width int) []int {
 		total += w
 	}
 	for total > width {
-		i := slices.Index(widths, slices.Max(widths))
-		if widths[i] <= narrowColumn {
+		i := t.widest(widths)
+		if i < 0 {
 			break
 		}
 		widths[i]--
 		total--
 	}
 	return widths
+}
+
+// widest is the first of the widest columns that can be cut, -1 for none.
+func (t *table) widest(widths []int) int {
+	found := -1
+	for i, w := range widths {
+		if w > narrowColumn && (found < 0 || w > widths[found]) && !slices.Contains(t.whole, t.header[i]) {
+			found = i
+		}
+	}
+	return found
 }

@@ -103,6 +103,22 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Figures are never cut, whatever the terminal has room for.
+func TestTableWhole(t *testing.T) {
+	tab := table{
+		header: []string{"model", "cost"},
+		rows:   [][]string{{"provider/of-a-long-name", "19.965123456789"}},
+		whole:  []string{"cost"},
+	}
+	var out strings.Builder
+	if err := tab.render(&out, 20); err != nil {
+		t.Fatal(err)
+	}
+	if want := "MODEL     COST\nprovide…  19.965123456789\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
 func TestShortIDs(t *testing.T) {
 	ids := []string{"0193-aaaa-11111111", "0194-bbbb-11111111", "0195-cccc-22222222"}
 	p := &printer{streams: &streams{}}

@@ -56,7 +56,7 @@ brought is one row, of no model and no lane; it counts as unknown there.` +
 				}
 			}
 			if o.csv && o.out.format != formatText {
-				return usagef("--csv and --output %s exclude each other", o.out.format)
+				return usagef("--csv and %s exclude each other", o.out.chosenBy)
 			}
 			return runF(cmd.Context(), o)
 		},
@@ -210,17 +210,16 @@ func (o *usageOptions) writeItem(d *object, s spending) {
 func (o *usageOptions) text(w io.Writer, all []spending, totals message.Usage) error {
 	switch {
 	case o.rows:
-		t := table{header: append([]string{"session", "time", "id", "entry", "lane", "model"}, usageColumns()...)}
-		for _, s := range all {
-			for _, row := range s.rows {
-				t.rows = append(t.rows, append(row.cells(), usageCells(row.usage)...))
-			}
-		}
-		return o.render(w, t)
+		return o.render(w, o.ledger(all))
 	case o.all:
 		t := table{header: append([]string{"session"}, usageColumns()...)}
+		var ids []string
 		for _, s := range all {
-			t.rows = append(t.rows, append([]string{s.session}, usageCells(s.totals)...))
+			ids = append(ids, s.session)
+		}
+		short := o.shortIDs(ids)
+		for _, s := range all {
+			t.rows = append(t.rows, append([]string{short(s.session)}, usageCells(s.totals)...))
 		}
 		t.rows = append(t.rows, append([]string{"total"}, usageCells(totals)...))
 		return o.render(w, t)

@@ -68,21 +68,26 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 	if err != nil {
 		return err
 	}
-	items := make([]verified, len(targets))
-	err = inOrder(len(items), func(i int) error {
-		items[i].target = targets[i]
-		o.verify(ctx, &items[i])
-		return ctx.Err()
-	}, func(i int) error { return o.out.item(items[i].write) })
-	if err != nil {
-		return bySignal(ctx, err)
-	}
 	if o.all {
 		if o.leftovers, err = o.repo.Leftovers(ctx); err != nil {
-			return err
+			return bySignal(ctx, err)
 		}
 	}
-	return o.report(items)
+	items := make([]verified, len(targets))
+	for i, t := range targets {
+		items[i].target = t
+	}
+	items, left, err := sweepItems(ctx, items, func(v *verified) error {
+		o.verify(ctx, v)
+		return firstOf(ctx.Err(), v.err) // what was cut short has found nothing out
+	}, func(v *verified) {
+		// A failed write sticks to the stream and is reported at the end.
+		_ = o.out.item(v.write)
+	})
+	if err != nil {
+		return err
+	}
+	return o.report(ctx, items, left)
 }
 
 // verify checks one session. What the listing held against it counts too, also
@@ -137,7 +142,7 @@ func (o *verifyOptions) repairIndex(ctx context.Context, t *target) error {
 	if err := t.convert(ctx, &o.base); err != nil {
 		return err
 	}
-	s, err := o.repo.Open(ctx, t.ref)
+	s, err := o.open(ctx, &t.ref)
 	if err != nil {
 		return err
 	}
@@ -193,7 +198,7 @@ func writeProblems(o *object, name string, all []store.Problem) {
 	})
 }
 
-func (o *verifyOptions) report(items []verified) error {
+func (o *verifyOptions) report(ctx context.Context, items []verified, left int) error {
 	var errs []error
 	problems, ok := 0, true
 	for _, item := range items {
@@ -201,7 +206,7 @@ func (o *verifyOptions) report(items []verified) error {
 		problems += len(item.problems)
 		ok = ok && item.sound()
 	}
-	return o.out.result(itemsFailure("sessions", errs), func(d *object) {
+	return o.out.result(sweepFailure(ctx, errs, left, len(items)+left), func(d *object) {
 		d.array("items", len(items), func(i int, d *object) { items[i].write(d) })
 		d.object("totals", func(d *object) {
 			d.bool("ok", ok)
@@ -210,6 +215,7 @@ func (o *verifyOptions) report(items []verified) error {
 			if o.all {
 				d.strs("leftovers", o.leftovers)
 			}
+			d.notDone(left)
 		})
 	}, func(w io.Writer) error {
 		p := &lines{w: w}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -12,8 +13,9 @@ import (
 )
 
 // inOrder does n things on every core and hands each on when all before it are
-// done, so that what is printed has one order. An error of either ends it.
-func inOrder(n int, do, done func(i int) error) error {
+// done, so that what is printed has one order. An error of do ends it; that nobody
+// reads what is printed does not, since the work is for more than the answer.
+func inOrder(n int, do func(i int) error, done func(i int)) error {
 	var g errgroup.Group
 	var next atomic.Int64
 	stop := func() { next.Store(int64(n)) }
@@ -33,17 +35,70 @@ func inOrder(n int, do, done func(i int) error) error {
 		})
 	}
 	for i := range n {
-		err := <-finished[i]
-		if err == nil {
-			err = done(i)
-		}
-		if err != nil {
+		if err := <-finished[i]; err != nil {
 			stop()
 			_ = g.Wait() // workers return nothing: what went wrong is err
 			return err
 		}
+		done(i)
 	}
 	return g.Wait()
+}
+
+// sweepItems works on items in order until a signal comes, and shows each that is
+// done. It returns those; what was not begun by then, or was cut short, is left out
+// and counted. The error is a defect.
+func sweepItems[T any](ctx context.Context, items []T, do func(*T) error, show func(*T)) (done []T, left int, err error) {
+	cut := make([]bool, len(items))
+	err = inOrder(len(items), func(i int) error {
+		cut[i] = ctx.Err() != nil || cutShort(bySignal(ctx, do(&items[i])))
+		return nil
+	}, func(i int) {
+		if !cut[i] {
+			show(&items[i])
+		}
+	})
+	for i := range items {
+		if !cut[i] {
+			done = append(done, items[i])
+		}
+	}
+	return done, len(items) - len(done), err
+}
+
+// sweepFailure is what a command over several sessions ends with: what they ended
+// with, or the signal that came before all were done.
+func sweepFailure(ctx context.Context, errs []error, left, all int) error {
+	if left == 0 {
+		return itemsFailure("sessions", errs)
+	}
+	return leftUndone(ctx, left, all)
+}
+
+// cutItems counts the items that a signal cut short in the middle.
+func cutItems(errs []error) int {
+	n := 0
+	for _, err := range errs {
+		if cutShort(err) {
+			n++
+		}
+	}
+	return n
+}
+
+// leftUndone is the failure of a command that a signal kept from finishing.
+func leftUndone(ctx context.Context, left, all int) error {
+	f := *explain(bySignal(ctx, context.Cause(ctx)))
+	f.message += fmt.Sprintf(": %d of %d session(s) are not done", left, all)
+	return &f
+}
+
+// notDone counts what a signal has kept a command from doing; without one it is no
+// member.
+func (o *object) notDone(n int) {
+	if n > 0 {
+		o.int("notDone", int64(n))
+	}
 }
 
 // target is one session that a command over several works on.

@@ -55,7 +55,9 @@ func parseUsage(raw json.RawMessage) (Usage, error) {
 		case "totalTokens":
 			u.TotalTokens, bad = count(m)
 		case "cost":
-			u.Cost, bad = parseCost(m.Value)
+			if u.Cost, bad = parseCost(m.Value); bad != nil {
+				bad = fmt.Errorf("%s: %w", m.Key, bad)
+			}
 		}
 		return bad == nil
 	})
@@ -100,6 +102,9 @@ func number(m rawjson.Member) (float64, error) {
 		return 0, nil
 	}
 	f, ok := float(m.Value)
+	if !ok && rawjson.KindOf(m.Value) == rawjson.Number {
+		return 0, fmt.Errorf("%s is out of range: %.40s", m.Key, m.Value)
+	}
 	if !ok {
 		return 0, fmt.Errorf("%s is not a number: %.40s", m.Key, m.Value)
 	}

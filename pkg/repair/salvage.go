@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/store"
 )
 
@@ -100,11 +101,16 @@ func (s *salvage) run(ctx context.Context, id string) (Salvaged, error) {
 }
 
 // try builds the session in a folder of its own beside Out and returns the errors
-// that the checker finds in it. The folder is named after Out, so that the next
-// attempt removes what a killed one left.
+// that the checker finds in it.
 func (s *salvage) try(ctx context.Context, p *plan) (found []store.Problem, err error) {
-	dir := filepath.Join(filepath.Dir(s.o.Out), "."+filepath.Base(s.o.Out)+".salvage")
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+	parent, name := filepath.Dir(s.o.Out), "."+filepath.Base(s.o.Out)+".salvage-"
+	if err := sweepTrials(parent, name); err != nil {
+		return nil, fmt.Errorf("salvage: %w", err)
+	}
+	_, release := fsx.LockFolder(parent, false)
+	defer release()
+	dir, err := os.MkdirTemp(parent, name)
+	if err != nil {
 		return nil, fmt.Errorf("salvage: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
@@ -122,6 +128,28 @@ func (s *salvage) try(ctx context.Context, p *plan) (found []store.Problem, err 
 		}
 	}
 	return found, errors.Join(ctx.Err(), r.Close())
+}
+
+// sweepTrials removes the folders that killed attempts left. While another one is at
+// work, which then fails as Out is there, nothing is removed.
+func sweepTrials(parent, name string) error {
+	alone, release := fsx.LockFolder(parent, true)
+	defer release()
+	if !alone {
+		return nil
+	}
+	files, err := os.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.IsDir() && strings.HasPrefix(f.Name(), name) {
+			if err := os.RemoveAll(filepath.Join(parent, f.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // snapshot is the plan as a store that can be built.

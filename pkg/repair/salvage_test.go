@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-run/drover/internal/bulk"
+	"github.com/drover-run/drover/internal/fsx"
 	"github.com/drover-run/drover/pkg/engine"
 	"github.com/drover-run/drover/pkg/repair"
 	"github.com/drover-run/drover/pkg/store"
@@ -52,13 +53,63 @@ func salvage(t tb, from store.Driver, path string, to store.Driver, out string) 
 	if !bytes.Equal(before, after) || !now.ModTime().Equal(stat.ModTime()) {
 		t.Fatalf("the source was changed")
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".*.salvage")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".*.salvage*")); len(left) > 0 {
 		t.Fatalf("left behind: %v", left)
 	}
 	if err != nil {
 		t.Fatalf("salvage: %v", err)
 	}
 	return s, parents(t, to, out)
+}
+
+// Of several attempts at one file, one saves the session and the others find it there;
+// what a killed one left goes once none is at work.
+func TestSalvageAtOnce(t *testing.T) {
+	for _, d := range []store.Driver{jsonl.Driver{}, sqlite.Driver{}} {
+		path, _ := build(t, d)
+		out := filepath.Join(t.TempDir(), "saved"+d.Ext())
+		o := repair.SalvageOptions{From: d, Path: path, To: d, Out: out, Checks: []store.Check{engine.Check}}
+		left := filepath.Join(filepath.Dir(out), ".saved"+d.Ext()+".salvage-1")
+		if err := os.Mkdir(left, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_, release := fsx.LockFolder(filepath.Dir(out), false)
+		errs := make(chan error)
+		const attempts = 4
+		for range attempts {
+			go func() {
+				_, err := repair.Salvage(context.Background(), o)
+				errs <- err
+			}()
+		}
+		saved := 0
+		for range attempts {
+			err := <-errs
+			if err == nil {
+				saved++
+			} else if !errors.Is(err, store.ErrExists) {
+				t.Errorf("%s: %v", d.Name(), err)
+			}
+		}
+		if saved != 1 {
+			t.Errorf("%s: saved %d times", d.Name(), saved)
+		}
+		if _, err := os.Stat(left); err != nil {
+			t.Errorf("what another attempt may be using is gone: %v", err)
+		}
+		release()
+		o.Out = filepath.Join(filepath.Dir(out), "more"+d.Ext())
+		more := filepath.Join(filepath.Dir(out), ".more"+d.Ext()+".salvage-1")
+		if err := os.Rename(left, more); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := repair.Salvage(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(more); err == nil {
+			t.Error("what a killed attempt left is still there")
+		}
+	}
 }
 
 func state(t tb, path string) ([]byte, os.FileInfo) {

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"errors"
 
 	"github.com/expr-lang/expr/vm"
 
@@ -139,12 +140,20 @@ func (c *cut) ask(ctx context.Context, snap *store.Snapshot, s *Selection) error
 func (s *Selection) asked(m *vm.VM, env *environment) (bool, error) {
 	if s.DropWhere != nil {
 		if yes, err := s.DropWhere.holds(m, env); yes || err != nil {
-			return yes, err
+			return yes, at(err, env.E.ID, false)
 		}
 	}
 	if s.KeepWhere == nil {
 		return false, nil
 	}
 	yes, err := s.KeepWhere.holds(m, env)
-	return !yes, err
+	return !yes, at(err, env.E.ID, true)
+}
+
+// at adds to the failure of an expression where it came about.
+func at(err error, entry string, keep bool) error {
+	if bad, ok := errors.AsType[*BadWhere](err); ok {
+		bad.Entry, bad.Keep = entry, keep
+	}
+	return err
 }

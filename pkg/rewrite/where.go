@@ -63,6 +63,8 @@ type BadWhere struct {
 	Source       string
 	Line, Column int
 	Msg          string
+	Entry        string // at which one that compiles has failed, "" for one that does not
+	Keep         bool   // of one that has failed: it is KeepWhere's
 }
 
 // Error shows the line, with a caret under the place.

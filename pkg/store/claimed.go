@@ -16,7 +16,7 @@ type Claimed struct {
 }
 
 // Claim takes ownership of a session, damaged ones included, in order to remove
-// it. An open one is ErrOpen or *Held, one that is not there ErrNotFound; a legacy
+// it. An open one is ErrOpen or *Held, one that is not there *Moved or ErrNotFound; a legacy
 // file is never removed. Whoever claims it closes it.
 func (r *Repo) Claim(ctx context.Context, ref Ref) (*Claimed, error) {
 	if ref.Legacy {
@@ -28,7 +28,7 @@ func (r *Repo) Claim(ctx context.Context, ref Ref) (*Claimed, error) {
 	claim, err := ask(r, ref, "delete", func(d Driver) (Claim, error) { return d.Claim(ctx, ref.Path, r.o.Open) })
 	if err != nil {
 		r.release(ref.Path)
-		return nil, err
+		return nil, r.elsewhere(ctx, ref, err)
 	}
 	return &Claimed{repo: r, ref: ref, claim: claim}, nil
 }

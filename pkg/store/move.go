@@ -113,7 +113,7 @@ func (r *Repo) build(ctx context.Context, ref, next Ref, d Driver, o MoveOptions
 	}
 	b, err := ask(r, ref, "open", func(d Driver) (Backend, error) { return d.Open(ctx, ref.Path, r.o.Open) })
 	if err != nil {
-		return err
+		return r.elsewhere(ctx, ref, err)
 	}
 	err = r.migrate(ctx, ref.Path, b)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 // Open takes ownership of a session (spec §2.8). While this Repo has it open it
 // is ErrOpen; another process's session is *Held. One of an older storage version
 // is migrated first (spec §7.3). It fails with *Corrupt, *NewerVersion,
-// *OlderVersion, *Legacy, or ErrNotFound.
+// *OlderVersion, *Legacy, *Moved, or ErrNotFound.
 func (r *Repo) Open(ctx context.Context, ref Ref) (*Session, error) {
 	if ref.Legacy {
 		return nil, fmt.Errorf("open session %s: %w", ref.ID, &Legacy{Path: ref.Path})
@@ -31,7 +31,7 @@ func (r *Repo) Open(ctx context.Context, ref Ref) (*Session, error) {
 func (r *Repo) serve(ctx context.Context, ref Ref, ids IDSource, release func()) (*Session, error) {
 	b, err := ask(r, ref, "open", func(d Driver) (Backend, error) { return d.Open(ctx, ref.Path, r.o.Open) })
 	if err != nil {
-		return nil, err
+		return nil, r.elsewhere(ctx, ref, err)
 	}
 	if err := r.migrate(ctx, ref.Path, b); err != nil {
 		return nil, fmt.Errorf("migrate session %s: %w", ref.ID, errors.Join(err, b.Close()))
@@ -82,9 +82,11 @@ func (r *Repo) Header(ctx context.Context, ref Ref) (Header, error) {
 	return ask(r, ref, "read header of", func(d Driver) (Header, error) { return d.Header(ctx, ref.Path) })
 }
 
-// Lease tells who owns a session now, nil when nobody does.
+// Lease tells who owns a session now, nil when nobody does. It fails with *Moved or
+// ErrNotFound for one that is not there.
 func (r *Repo) Lease(ctx context.Context, ref Ref) (*Lease, error) {
-	return ask(r, ref, "read lease of", func(d Driver) (*Lease, error) { return d.Lease(ctx, ref.Path) })
+	l, err := ask(r, ref, "read lease of", func(d Driver) (*Lease, error) { return d.Lease(ctx, ref.Path) })
+	return l, r.elsewhere(ctx, ref, err)
 }
 
 // ask puts a question to the driver of a session. What is no file is refused

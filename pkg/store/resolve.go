@@ -23,7 +23,8 @@ const NamePrefix = "name:"
 // exact name; @last, the one changed last; a path, which contains a slash or
 // ends in .db or .jsonl and may lie outside the repository; a unique beginning
 // or ending of an id, MinShortID characters at least. A full id wins over every
-// other reading (D3) and reads no other session. It fails with ErrNotFound or
+// other reading (D3) and reads no other session. Files are named after their
+// sessions: only where no name fits, headers are asked. It fails with ErrNotFound or
 // *Ambiguous.
 func (r *Repo) Resolve(ctx context.Context, arg string) (Ref, error) {
 	if CheckID(arg) == nil {
@@ -48,7 +49,14 @@ func (r *Repo) Resolve(ctx context.Context, arg string) (Ref, error) {
 	case isPath(arg):
 		return r.at(ctx, arg)
 	}
-	return r.abbreviated(ctx, arg)
+	found, err := r.abbreviated(ctx, arg)
+	if err == nil && len(found) == 0 {
+		found, err = r.renamed(ctx, arg)
+	}
+	if err != nil {
+		return Ref{}, err
+	}
+	return one(arg, r.prevailing(ctx, found))
 }
 
 // ResolveView is Resolve, and View of what was found; a session of which the header
@@ -166,21 +174,48 @@ func TooShort(arg string) bool {
 	return len(arg) < MinShortID && !isPath(arg) && !strings.HasPrefix(arg, NamePrefix) && arg != "@last"
 }
 
-func (r *Repo) abbreviated(ctx context.Context, arg string) (Ref, error) {
+// abbreviated finds sessions by what their files are named after.
+func (r *Repo) abbreviated(ctx context.Context, arg string) ([]Ref, error) {
 	if len(arg) < MinShortID {
-		return one(arg, nil)
+		return nil, nil
 	}
 	stores, err := r.stores(ctx)
 	if err != nil {
-		return Ref{}, err
+		return nil, err
 	}
 	var refs []Ref
 	for _, s := range stores {
-		if strings.HasPrefix(s.ID, arg) || strings.HasSuffix(s.ID, arg) {
+		if abbreviates(arg, s.ID) {
 			refs = append(refs, r.refOf(ctx, s))
 		}
 	}
-	return one(arg, r.prevailing(ctx, refs))
+	return refs, nil
+}
+
+// renamed finds sessions whose files have other names than their ids, as a list tells
+// them. The catalog keeps what has to be read for that.
+func (r *Repo) renamed(ctx context.Context, arg string) ([]Ref, error) {
+	listing, err := r.ListFolder(ctx, ListSummaries)
+	if err != nil {
+		return nil, err
+	}
+	var full, short []Ref
+	for _, l := range listing.Sessions {
+		switch {
+		case l.Ref.ID == arg:
+			full = append(full, l.Ref)
+		case len(arg) >= MinShortID && abbreviates(arg, l.Ref.ID):
+			short = append(short, l.Ref)
+		}
+	}
+	if len(full) > 0 {
+		return full, nil
+	}
+	return short, nil
+}
+
+func abbreviates(arg, id string) bool {
+	return strings.HasPrefix(id, arg) || strings.HasSuffix(id, arg)
 }
 
 func (r *Repo) latest(ctx context.Context) (Ref, error) {

@@ -22,6 +22,40 @@ const (
 	idB = "018bcfe5-6800-7abd-8000-0000000bbbbb"
 )
 
+// A session is found by its id when its file has another name; what a file is named
+// after comes first, and costs no look at the others.
+func TestResolveRenamed(t *testing.T) {
+	r, _, _ := twoBackends(t)
+	a := make1(t, r, store.CreateOptions{ID: idA})
+	b := make1(t, r, store.CreateOptions{ID: idB, Backend: "jsonl"})
+	short := make1(t, r, store.CreateOptions{ID: "s1"})
+	rename := func(ref *store.Ref, name string) {
+		path := filepath.Join(filepath.Dir(ref.Path), name)
+		if err := os.Rename(ref.Path, path); err != nil {
+			t.Fatal(err)
+		}
+		ref.Path = path
+	}
+	rename(&a, "moved.jsonl")
+	rename(&short, "x.jsonl")
+	for arg, want := range map[string]store.Ref{
+		idA: a, "0aaaaa": a, "moved": a, "018bcfe5-6800-7abc": a, idB: b, "018bcf": b, "s1": short, "x": short,
+	} {
+		got, err := r.Resolve(t.Context(), arg)
+		if err != nil || got != want {
+			t.Errorf("%s: got %+v, %v; want %+v", arg, got, err, want)
+		}
+	}
+	rename(&b, "y.jsonl")
+	if got, err := r.Resolve(t.Context(), "-6800-"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what is in the middle of ids: got %+v, %v", got, err)
+	}
+	_, err := r.Resolve(t.Context(), "018bcfe5-68")
+	if ambiguous, ok := errors.AsType[*store.Ambiguous](err); !ok || len(ambiguous.Candidates) != 2 {
+		t.Errorf("what begins both ids: got %v", err)
+	}
+}
+
 func TestResolve(t *testing.T) {
 	r, _, _ := twoBackends(t)
 	a := make1(t, r, store.CreateOptions{ID: idA, Name: "first"})

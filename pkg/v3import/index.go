@@ -223,7 +223,9 @@ func (x *index) malformed(line []byte, i int, l *lines, cause *rawjson.SyntaxErr
 		if cause.Offset < len(line) && line[cause.Offset] == 0 {
 			detail = "NUL byte inside the record"
 		}
-		return x.fail(l.num, off, "malformed line: %s at byte %d", detail, l.off+int64(cause.Offset))
+		f := x.fail(l.num, off, "malformed line: %s at byte %d", detail, l.off+int64(cause.Offset))
+		f.Salvageable = true
+		return f
 	}
 	k := kindLost
 	if nul {

@@ -64,6 +64,8 @@ type Failure struct {
 	Message string
 	Line    int64
 	Offset  int64
+	// Salvageable tells that Options.Salvage reads on past it.
+	Salvageable bool
 	// Warnings are those collected before the file was refused.
 	Warnings []Warning
 	// Err is the cause, where it came from outside this package.

@@ -253,7 +253,9 @@ func (t *tree) checkTwins() error {
 		}
 		r, line := &t.records[i], t.records[first].line
 		if !t.o.Salvage {
-			return t.fail(r.line, r.off, "id %q is used again for another record; line %d has it first", id, line)
+			f := t.fail(r.line, r.off, "id %q is used again for another record; line %d has it first", id, line)
+			f.Salvageable = true
+			return f
 		}
 		t.warnAt(int32(i), "duplicate_id", "id %q is used again for another record; line %d has it first; both are kept", id, line)
 	}
