@@ -41,7 +41,7 @@ var own = map[string][]string{
 	"pkg/v3import":          {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/migrate":           {"pkg/store"},
 	"pkg/rewrite":           {"pkg/store", "pkg/message", "internal/redact"},
-	"pkg/repair":            {"pkg/store", "pkg/message"},
+	"pkg/repair":            {"pkg/store", "pkg/message", "internal/fsx"},
 	"pkg/engine":            {"pkg/engine/op", "pkg/engine/effect", "pkg/store", "pkg/message", "pkg/telemetry"},
 	"pkg/engine/op":         {"pkg/store", "pkg/message"},
 	"pkg/engine/effect":     {"pkg/message"},

@@ -14,6 +14,9 @@ func (e *Moved) Error() string {
 	return fmt.Sprintf("session %s has moved meanwhile: it was %s and is %s", e.From.ID, e.From.Path, e.To.Path)
 }
 
+// Unwrap returns ErrNotFound: there is nothing where the session was.
+func (e *Moved) Unwrap() error { return ErrNotFound }
+
 // elsewhere makes the error of a session that is not there any more *Moved where it is
 // in another encoding.
 func (r *Repo) elsewhere(ctx context.Context, ref Ref, err error) error {
