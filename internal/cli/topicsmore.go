@@ -57,7 +57,7 @@ type shape struct{ name, what string }
 func resultShapes() []shape {
 	return []shape{
 		{"text", "for people, and for programs that want one thing, such as an id"},
-		{"json", "exactly one document on stdout, with .exit.code and .exit.name; a command over several items answers {\"items\":[...],\"totals\":{...}}"},
+		{"json", "exactly one document on stdout, with .exit.code and .exit.name; a command over several items answers {\"items\":[...],\"totals\":{...}}; where a signal ends compact-file, delete, migrate or verify, .totals.notDone counts the sessions that are left"},
 		{"ndjson", "one object a line as things happen; the last one is {\"type\":\"result\",...} with the document's fields"},
 		{"error", "of json and ndjson, one line on stderr: {\"type\":\"error\",\"code\",\"message\",\"exit\",\"hint\",\"details\"}; code is for scripts, the text is not"},
 	}
