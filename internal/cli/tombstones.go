@@ -60,7 +60,10 @@ func runTombstonesList(_ context.Context, o *tombstonesListOptions) error {
 		d.array("items", len(found), func(i int, d *object) { writeTombstone(d, found[i]) })
 		d.object("totals", func(d *object) { d.int("tombstones", int64(len(found))) })
 	}, func(w io.Writer) error {
-		t := table{header: []string{"id", "deleted", "root", "floor", "messages", "cost"}}
+		t := table{
+			header: []string{"id", "deleted", "root", "floor", "messages", "cost"},
+			whole:  []string{"id", "root", "cost"}, // purge takes full ids
+		}
 		for _, s := range found {
 			if s.Tombstone == nil {
 				t.rows = append(t.rows, []string{escapeLine(s.ID), escapeLine(explain(s.Err).message), "", "", "", ""})
