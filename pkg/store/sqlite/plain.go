@@ -215,18 +215,21 @@ func (m moment) plainPage(rows sequence, after int64, record func(plainRow) (r s
 			more = p.add(h, r, recordBytes+size)
 			return p.err == nil, more
 		}
-		same, err := h.abreast(m.ctx, rows.byNumber, rows.byID, after, add)
-		if err != nil || same || !whole || p.err != nil {
-			return err
-		}
-		if err := p.alone(h, rows.at); err != nil && len(p.records) > 0 {
-			return err
+		if after != noNumber { // a session that is small is read at once
+			same, err := h.abreast(m.ctx, rows.byNumber, rows.byID, after, add)
+			if err != nil || same || !whole || p.err != nil {
+				return err
+			}
+			if err := p.alone(h, rows.at); err != nil && len(p.records) > 0 {
+				return err
+			}
 		}
 		return h.plainly(m.ctx, rows.after, []any{p.after}, func(row plainRow) bool {
 			_, more := add(row, noNumber)
 			return more
 		})
 	})
+	p.end = whole && !p.full()
 	return p, whole, err
 }
 

@@ -116,7 +116,8 @@ func TestRowsThatAreNone(t *testing.T) {
 		{`UPDATE entries SET id = CAST('b' AS BLOB) WHERE id = 'b'`, "entry b: its id, number or parent is of a kind that none is"},
 		{`UPDATE entries SET parent_id = CAST(parent_id AS BLOB) WHERE id = 'b'`, "entry b: its id, number or parent is of a kind that none is"},
 		{`UPDATE entries SET payload = '{"x":"` + big + `"}', seq = (SELECT seq FROM entries WHERE id = 'b') WHERE id = 'a'`, border},
-		{`UPDATE entries SET seq = CASE id WHEN 'a' THEN 4 WHEN 'c' THEN 4 WHEN 'b' THEN 5 ELSE 10 + seq END`, border + " 4"},
+		{`UPDATE entries SET seq = CASE id WHEN 'r' THEN 1 WHEN 'a' THEN 4 WHEN 'c' THEN 4 WHEN 'b' THEN 5 ELSE 10 + seq END;
+			UPDATE entries SET payload = '{"x":"` + big + `"}' WHERE id = 'r'`, border},
 		{`UPDATE usage_ledger SET seq = 0 WHERE id = 'u2'`, "usage u2: 0 is no sequence number"},
 		{`UPDATE usage_ledger SET seq = -1 WHERE id = 'u2'`, "usage u2: -1 is no sequence number"},
 		{`UPDATE usage_ledger SET seq = CAST('9' AS BLOB) WHERE id = 'u2'`, "usage u2: its id, number or entry is of a kind that none is"},

@@ -32,6 +32,7 @@ type page struct {
 	records []store.Record
 	bytes   int
 	after   int64 // the number of the last record
+	end     bool  // no row follows
 	err     error // what is wrong with the row that would be next
 }
 
@@ -48,10 +49,12 @@ func (p *page) add(h *handle, r store.Record, size int) (more bool) {
 		p.records = append(p.records, r)
 		p.bytes += size
 		p.after = r.Seq
-		return p.bytes < pageBytes
+		return !p.full()
 	}
 	return false
 }
+
+func (p *page) full() bool { return p.bytes >= pageBytes }
 
 // What makes a row part of the tree has to be of its kind. Any other column says what
 // database/sql makes of it.
@@ -137,12 +140,14 @@ func (m moment) page(text string, after int64, record func(*sql.Rows) (store.Rec
 			return err == nil && p.add(h, r, recordBytes+size), err
 		})
 	})
+	p.end = !p.full()
 	return p, err
 }
 
-// complete judges the end of a page.
+// complete judges the end of a page. Rows of one number that are read together have
+// been told apart by then.
 func (m moment) complete(p *page, sqlAt string, err error) error {
-	if err = cmp.Or(err, p.err); err != nil || len(p.records) == 0 {
+	if err = cmp.Or(err, p.err); err != nil || p.end || len(p.records) == 0 {
 		return err
 	}
 	return m.use(func(h *handle) error { return p.alone(h, sqlAt) })
@@ -295,19 +300,17 @@ type cursor struct {
 	more  func(after int64) (page, error)
 	page  page
 	after int64
-	ended bool
 }
 
 // peek is the next record, nil at the end.
 func (c *cursor) peek() (*store.Record, error) {
-	if len(c.page.records) == 0 && !c.ended {
+	if len(c.page.records) == 0 && !c.page.end {
 		var err error
 		if c.page, err = c.more(c.after); err != nil {
 			return nil, err
 		}
-		c.ended = len(c.page.records) == 0
 	}
-	if c.ended {
+	if len(c.page.records) == 0 {
 		return nil, nil
 	}
 	return &c.page.records[0], nil
