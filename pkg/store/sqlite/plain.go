@@ -176,7 +176,11 @@ type sequence struct {
 	after          string // the rows that follow a number
 	byNumber, byID string // the numbers that follow one, and the rows from the first of these on
 	at             string // counts the rows of a number
+	loose          string // the rows that follow a number, whatever their columns hold
 }
+
+// plainRecord makes a record of a row, unless that is not plain.
+type plainRecord = func(plainRow) (r store.Record, size int, plain bool)
 
 // The payloads come as blobs, so that the driver copies them once.
 const (
@@ -193,15 +197,31 @@ const (
 )
 
 var (
-	plainEntries    = sequence{`SELECT ` + plainEntryColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + plainEntryColumns + entriesFromID, sqlEntriesAt}
-	plainStructures = sequence{`SELECT ` + structureColumns + entriesAfter, sqlEntryNumbers, `SELECT ` + structureColumns + entriesFromID, sqlEntriesAt}
-	plainUsage      = sequence{`SELECT ` + plainUsageColumns + usageAfter, sqlUsageNumbers, `SELECT ` + plainUsageColumns + usageFromID, sqlUsageAt}
-	plainUsageIDs   = sequence{`SELECT ` + usageIDColumns + usageAfter, sqlUsageNumbers, `SELECT ` + usageIDColumns + usageFromID, sqlUsageAt}
+	plainEntries = sequence{
+		after:    `SELECT ` + plainEntryColumns + entriesAfter,
+		byNumber: sqlEntryNumbers, byID: `SELECT ` + plainEntryColumns + entriesFromID,
+		at: sqlEntriesAt, loose: sqlEntriesAfter,
+	}
+	plainStructures = sequence{
+		after:    `SELECT ` + structureColumns + entriesAfter,
+		byNumber: sqlEntryNumbers, byID: `SELECT ` + structureColumns + entriesFromID,
+		at: sqlEntriesAt, loose: sqlStructuresAfter,
+	}
+	plainUsage = sequence{
+		after:    `SELECT ` + plainUsageColumns + usageAfter,
+		byNumber: sqlUsageNumbers, byID: `SELECT ` + plainUsageColumns + usageFromID,
+		at: sqlUsageAt, loose: sqlUsageAfter,
+	}
+	plainUsageIDs = sequence{
+		after:    `SELECT ` + usageIDColumns + usageAfter,
+		byNumber: sqlUsageNumbers, byID: `SELECT ` + usageIDColumns + usageFromID,
+		at: sqlUsageAt, loose: sqlUsageIDsAfter,
+	}
 )
 
 // plainPage reads one page of plain records. Where it is empty and not whole, the
 // next row is not plain.
-func (m moment) plainPage(rows sequence, after int64, record func(plainRow) (r store.Record, size int, plain bool)) (p page, whole bool, err error) {
+func (m moment) plainPage(rows sequence, after int64, record plainRecord) (p page, whole bool, err error) {
 	p.after = after
 	err = m.use(func(h *handle) error {
 		if whole, err = h.plain(); err != nil || !whole {
@@ -233,36 +253,36 @@ func (m moment) plainPage(rows sequence, after int64, record func(plainRow) (r s
 	return p, whole, err
 }
 
-func (m moment) plainEntries(after int64) (p page, whole bool, err error) {
+func (m moment) plainEntries() (sequence, plainRecord) {
 	var s store.Structure
 	var payload []byte
 	rows, columns := plainEntries, append(fields(&s), &payload)
 	if m.outline {
 		rows, columns = plainStructures, columns[:len(columns)-1]
 	}
-	return m.plainPage(rows, after, func(row plainRow) (store.Record, int, bool) {
+	return rows, func(row plainRow) (store.Record, int, bool) {
 		if !row.columns(columns...) {
 			return store.Record{}, 0, false
 		}
 		return store.Record{Kind: store.KindEntry, Seq: s.Seq, Entry: &store.Entry{Structure: s, Payload: payload}}, len(payload), true
-	})
+	}
 }
 
-func (m moment) plainUsage(after int64) (p page, whole bool, err error) {
+func (m moment) plainUsage() (sequence, plainRecord) {
 	var u store.UsageRow
 	var adjustment int64
 	rows, columns := plainUsage, []any{&u.ID, &u.Seq, &u.EntryID, &adjustment, (*[]byte)(&u.Usage)}
 	if m.outline {
 		rows, columns = plainUsageIDs, columns[:len(columns)-1]
 	}
-	return m.plainPage(rows, after, func(row plainRow) (store.Record, int, bool) {
+	return rows, func(row plainRow) (store.Record, int, bool) {
 		if !row.columns(columns...) || adjustment&^1 != 0 {
 			return store.Record{}, 0, false
 		}
 		details, plain := detailsOf(row[len(columns):])
 		found := store.UsageRow{ID: u.ID, Seq: u.Seq, EntryID: u.EntryID, Adjustment: adjustment == 1, Usage: u.Usage, Details: details}
 		return store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &found}, len(found.Usage) + len(details), plain
-	})
+	}
 }
 
 // detailsOf reads the column of details, if there is one.

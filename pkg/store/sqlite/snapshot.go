@@ -78,15 +78,8 @@ const (
 const recordBytes = 256
 
 func (m moment) entriesAfter(seq int64) (page, error) {
-	p, whole, err := m.plainEntries(seq)
-	if err == nil && !whole && len(p.records) == 0 {
-		text := sqlEntriesAfter
-		if m.outline {
-			text = sqlStructuresAfter
-		}
-		p, err = m.page(text, seq, m.entry)
-	}
-	return p, m.complete(&p, sqlEntriesAt, err)
+	rows, plain := m.plainEntries()
+	return m.next(rows, seq, plain, m.entry)
 }
 
 func (m moment) entry(rows *sql.Rows) (r store.Record, size int, err error) {
@@ -103,15 +96,8 @@ func (m moment) entry(rows *sql.Rows) (r store.Record, size int, err error) {
 }
 
 func (m moment) usageAfter(seq int64) (page, error) {
-	p, whole, err := m.plainUsage(seq)
-	if err == nil && !whole && len(p.records) == 0 {
-		text := sqlUsageAfter
-		if m.outline {
-			text = sqlUsageIDsAfter
-		}
-		p, err = m.page(text, seq, m.usage)
-	}
-	return p, m.complete(&p, sqlUsageAt, err)
+	rows, plain := m.plainUsage()
+	return m.next(rows, seq, plain, m.usage)
 }
 
 func (m moment) usage(rows *sql.Rows) (r store.Record, size int, err error) {
@@ -131,6 +117,19 @@ func (m moment) usage(rows *sql.Rows) (r store.Record, size int, err error) {
 	return store.Record{Kind: store.KindUsage, Seq: u.Seq, Usage: &u}, len(u.Usage) + len(u.Details), err
 }
 
+// next reads a page of plain rows, or, where the next one is not, of any.
+func (m moment) next(rows sequence, after int64, plain plainRecord, loose func(*sql.Rows) (store.Record, int, error)) (page, error) {
+	p, whole, err := m.plainPage(rows, after, plain)
+	if err == nil && !whole && len(p.records) == 0 {
+		p, err = m.page(rows.loose, after, loose)
+	}
+	// Rows of one number that were read together have been told apart.
+	if err = cmp.Or(err, p.err); err != nil || p.end || len(p.records) == 0 {
+		return p, err
+	}
+	return p, m.use(func(h *handle) error { return p.alone(h, rows.at) })
+}
+
 // page reads rows that are not plain.
 func (m moment) page(text string, after int64, record func(*sql.Rows) (store.Record, int, error)) (page, error) {
 	p := page{after: after}
@@ -142,15 +141,6 @@ func (m moment) page(text string, after int64, record func(*sql.Rows) (store.Rec
 	})
 	p.end = !p.full()
 	return p, err
-}
-
-// complete judges the end of a page. Rows of one number that are read together have
-// been told apart by then.
-func (m moment) complete(p *page, sqlAt string, err error) error {
-	if err = cmp.Or(err, p.err); err != nil || p.end || len(p.records) == 0 {
-		return err
-	}
-	return m.use(func(h *handle) error { return p.alone(h, sqlAt) })
 }
 
 // alone refuses a second row with the last number: whoever goes on behind it would
