@@ -49,7 +49,12 @@ func BenchmarkRewrite(b *testing.B) {
 				}
 				return nil
 			}
-			b.ReportMetric(versus(b, ours, func() error { return c.yardstick(path) }), "times")
+			yardstick := func() error { return c.yardstick(path) }
+			// The first turn would pay for what the building has left to be written.
+			if err := errors.Join(ours(), yardstick()); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(versus(b, ours, yardstick), "times")
 		})
 	}
 }

@@ -114,7 +114,7 @@ func escaped(text, char string) []int {
 	return append(all, at)
 }
 
-// escapedUnit is the length of the escape \uXXXX that a text begins with.
+// escapedUnit is the length of the escape, \u and four digits, that a text begins with.
 func escapedUnit(text string, unit uint16) int {
 	slashes := len(text) - len(strings.TrimLeft(text, `\`))
 	rest := text[slashes:]

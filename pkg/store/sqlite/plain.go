@@ -196,28 +196,21 @@ const (
 	sqlUsageNumbers = `SELECT seq` + usageAfter
 )
 
-var (
-	plainEntries = sequence{
-		after:    `SELECT ` + plainEntryColumns + entriesAfter,
-		byNumber: sqlEntryNumbers, byID: `SELECT ` + plainEntryColumns + entriesFromID,
-		at: sqlEntriesAt, loose: sqlEntriesAfter,
+func entrySequence(columns, loose string) sequence {
+	return sequence{
+		after:    `SELECT ` + columns + entriesAfter,
+		byNumber: sqlEntryNumbers, byID: `SELECT ` + columns + entriesFromID,
+		at: sqlEntriesAt, loose: loose,
 	}
-	plainStructures = sequence{
-		after:    `SELECT ` + structureColumns + entriesAfter,
-		byNumber: sqlEntryNumbers, byID: `SELECT ` + structureColumns + entriesFromID,
-		at: sqlEntriesAt, loose: sqlStructuresAfter,
+}
+
+func usageSequence(columns, loose string) sequence {
+	return sequence{
+		after:    `SELECT ` + columns + usageAfter,
+		byNumber: sqlUsageNumbers, byID: `SELECT ` + columns + usageFromID,
+		at: sqlUsageAt, loose: loose,
 	}
-	plainUsage = sequence{
-		after:    `SELECT ` + plainUsageColumns + usageAfter,
-		byNumber: sqlUsageNumbers, byID: `SELECT ` + plainUsageColumns + usageFromID,
-		at: sqlUsageAt, loose: sqlUsageAfter,
-	}
-	plainUsageIDs = sequence{
-		after:    `SELECT ` + usageIDColumns + usageAfter,
-		byNumber: sqlUsageNumbers, byID: `SELECT ` + usageIDColumns + usageFromID,
-		at: sqlUsageAt, loose: sqlUsageIDsAfter,
-	}
-)
+}
 
 // plainPage reads one page of plain records. Where it is empty and not whole, the
 // next row is not plain.
@@ -256,9 +249,9 @@ func (m moment) plainPage(rows sequence, after int64, record plainRecord) (p pag
 func (m moment) plainEntries() (sequence, plainRecord) {
 	var s store.Structure
 	var payload []byte
-	rows, columns := plainEntries, append(fields(&s), &payload)
+	rows, columns := entrySequence(plainEntryColumns, sqlEntriesAfter), append(fields(&s), &payload)
 	if m.outline {
-		rows, columns = plainStructures, columns[:len(columns)-1]
+		rows, columns = entrySequence(structureColumns, sqlStructuresAfter), columns[:len(columns)-1]
 	}
 	return rows, func(row plainRow) (store.Record, int, bool) {
 		if !row.columns(columns...) {
@@ -271,9 +264,9 @@ func (m moment) plainEntries() (sequence, plainRecord) {
 func (m moment) plainUsage() (sequence, plainRecord) {
 	var u store.UsageRow
 	var adjustment int64
-	rows, columns := plainUsage, []any{&u.ID, &u.Seq, &u.EntryID, &adjustment, (*[]byte)(&u.Usage)}
+	rows, columns := usageSequence(plainUsageColumns, sqlUsageAfter), []any{&u.ID, &u.Seq, &u.EntryID, &adjustment, (*[]byte)(&u.Usage)}
 	if m.outline {
-		rows, columns = plainUsageIDs, columns[:len(columns)-1]
+		rows, columns = usageSequence(usageIDColumns, sqlUsageIDsAfter), columns[:len(columns)-1]
 	}
 	return rows, func(row plainRow) (store.Record, int, bool) {
 		if !row.columns(columns...) || adjustment&^1 != 0 {

@@ -45,6 +45,7 @@ func TestPlans(t *testing.T) {
 		oneEntry = "SEARCH entries USING PRIMARY KEY (id=?)"
 	)
 	scan := func(q store.BranchQuery, columns string) string { return branchSQL(q, columns) }
+	entries, usage := entrySequence(plainEntryColumns, ""), usageSequence(plainUsageColumns, "")
 	cases := map[string]struct {
 		text string
 		want []string
@@ -76,13 +77,13 @@ func TestPlans(t *testing.T) {
 		"entry scan, descending":       {ordered(sqlScanEntries, true), []string{allOf}},
 		"structures of a page":         {sqlStructuresAfter, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
 		"usage ids of a page":          {sqlUsageIDsAfter, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
-		"plain entries of a page":      {plainEntries.after, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
-		"plain usage of a page":        {plainUsage.after, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
+		"plain entries of a page":      {entries.after, []string{"SEARCH e USING INDEX ix_entry_seq (seq>?)"}},
+		"plain usage of a page":        {usage.after, []string{"SEARCH usage_ledger USING INDEX ix_usage_seq (seq>?)"}},
 		"numbers of entries":           {sqlEntryNumbers, []string{"SEARCH e USING COVERING INDEX ix_entry_seq (seq>?)"}},
 		"numbers of the ledger":        {sqlUsageNumbers, []string{"SEARCH usage_ledger USING COVERING INDEX ix_usage_seq (seq>?)"}},
-		"plain entries by id": {plainEntries.byID, []string{
+		"plain entries by id": {entries.byID, []string{
 			"SEARCH e USING PRIMARY KEY (id>?)", "SCALAR SUBQUERY 1", "SEARCH entries USING COVERING INDEX ix_entry_seq (seq>?)"}},
-		"plain usage by id": {plainUsage.byID, []string{
+		"plain usage by id": {usage.byID, []string{
 			"SEARCH usage_ledger USING PRIMARY KEY (id>?)", "SCALAR SUBQUERY 1", "SEARCH usage_ledger USING COVERING INDEX ix_usage_seq (seq>?)"}},
 		"entries to vouch by":    {sqlVouchEntries, []string{"SCAN entries"}},
 		"rows to vouch for":      {sqlVouchRows, []string{"SCAN branch_entries USING COVERING INDEX ix_be_seq"}},
